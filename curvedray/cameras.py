@@ -107,12 +107,10 @@ class Lens:
         so its sign is not the test. An invalid point gets the image centre and no gradient.
         """
         focal, center, xi = self._meeting(points)
+        finite = torch.isfinite(points).all(-1) & (points != 0).any(-1)
+        points = torch.where(finite[..., None], points, points.new_tensor([0.0, 0.0, 1.0]))
         # Pixels do not change when a point is scaled, so the scale is taken out, undifferentiated, before squaring.
-        scale = points.detach().abs().amax(-1, keepdim=True)
-        finite = torch.isfinite(scale[..., 0]) & (scale[..., 0] > 0)
-        x, y, z = torch.where(
-            finite[..., None], points / scale.clamp_min(1e-30), points.new_tensor([0.0, 0, 1])
-        ).unbind(-1)
+        x, y, z = (points / points.detach().abs().amax(-1, keepdim=True)).unbind(-1)
         distance = (x * x + y * y + z * z).sqrt()
         valid = finite & (z > -torch.minimum(xi, 1 / xi.clamp_min(1e-12)) * distance)
         if self.max_angle < math.pi:
