@@ -1,4 +1,4 @@
-"""The `curvedray` command: parse, call, show. Each command group is a file beside this one; none has numbers of its own.
+"""The `curvedray` command: parse, call, show. Each command is a file beside this one; none has numbers of its own.
 
 Command files import what they call inside the function, so that `curvedray --help` stays quick.
 """
@@ -10,6 +10,7 @@ from importlib.util import find_spec
 import typer
 from rich.console import Console
 
+import curvedray
 from curvedray.errors import InputError
 
 # Help is listed in this order. A command file defines `register(app)`.
@@ -19,9 +20,19 @@ app = typer.Typer(
     name="curvedray",
     help="Camera-controlled video generation: a trajectory and a lens, from pinhole to fisheye.",
     no_args_is_help=True,
+    invoke_without_command=True,
     pretty_exceptions_enable=False,
     add_completion=False,
 )
+
+
+@app.callback()
+def _root(version: bool = typer.Option(False, "--version", help="Print the version and leave.")) -> None:
+    if version:
+        typer.echo(f"curvedray {curvedray.__version__}")
+        raise typer.Exit
+
+
 for _name in COMMANDS:
     if find_spec(f"curvedray.cli.{_name}"):
         importlib.import_module(f"curvedray.cli.{_name}").register(app)

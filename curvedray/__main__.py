@@ -1,0 +1,5 @@
+"""`python -m curvedray` is the `curvedray` command."""
+
+from curvedray.cli import main
+
+main()

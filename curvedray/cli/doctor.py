@@ -1,0 +1,34 @@
+"""`curvedray doctor`: what is installed, what is missing for what, and the command that mends it."""
+
+import json
+from dataclasses import asdict
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(doctor)
+
+
+def doctor(as_json: bool = typer.Option(False, "--json", help="Print the findings as JSON.")) -> None:
+    """Say what is installed, what is missing for what, and the exact command that fixes it."""
+    from curvedray.doctor import examine
+
+    findings = examine()
+    if as_json:
+        typer.echo(json.dumps([asdict(finding) for finding in findings], indent=2))
+        return
+    table = Table("", "what", "found", "needed for", box=None, pad_edge=False)
+    for finding in findings:
+        mark = "[green]✓[/green]" if finding.ok else "[yellow]–[/yellow]"
+        table.add_row(mark, finding.what, finding.found, finding.needed_for)
+    console = Console(highlight=False)
+    console.print(table)
+    fixes = [finding for finding in findings if finding.fix]
+    for finding in fixes:
+        console.print(f"\n{finding.what}, for {finding.needed_for}:", markup=False)
+        console.print(f"  {finding.fix}", markup=False, soft_wrap=True)
+    if not fixes:
+        console.print("\nNothing is missing.")

@@ -1,0 +1,39 @@
+"""The doctor tells the truth about this environment and gives a command for what is missing."""
+
+import json
+import subprocess
+import sys
+
+from curvedray import doctor
+
+
+def test_what_the_test_run_needs_is_found():
+    findings = {finding.what: finding for finding in doctor.examine()}
+    assert findings["Python"].ok
+    assert findings["torch"].ok
+    assert findings["extra: dev"].ok
+    assert not findings["extra: dev"].fix
+
+
+def test_a_missing_extra_gets_the_command_that_installs_it(monkeypatch):
+    monkeypatch.setattr(doctor, "EXTRAS", {"moon": ("flying", ("json", "no_such_package_here"))})
+    monkeypatch.setattr(doctor.importlib.metadata, "version", lambda name: "1.0")
+    (finding,) = doctor._extras()
+    assert not finding.ok
+    assert "no_such_package_here" in finding.found
+    assert finding.fix == f"{sys.executable} -m pip install 'curvedray[moon]'"
+
+
+def test_no_compiler_is_reported_with_its_remedy(monkeypatch):
+    monkeypatch.setattr(doctor.shutil, "which", lambda name: None)
+    monkeypatch.delenv("CXX", raising=False)
+    finding = doctor._compiler()
+    assert not finding.ok
+    assert finding.fix
+
+
+def test_the_command_speaks_json():
+    out = subprocess.run(
+        [sys.executable, "-m", "curvedray", "doctor", "--json"], capture_output=True, text=True, check=True
+    )
+    assert {"what", "ok", "found", "needed_for", "fix"} <= set(json.loads(out.stdout)[0])
