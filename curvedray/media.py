@@ -1,0 +1,198 @@
+"""Video and images in and out. A file is written whole or not at all, and the same frames give the same bytes.
+
+t frame   h row   w column; the last axis is red, green, blue in 0..255
+"""
+
+import json
+import math
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+
+import torch
+from jaxtyping import UInt8
+from torch import Tensor
+
+from curvedray.errors import InputError
+
+LONGEST_SIDE = 16384  # of a frame; a file that claims more is damaged or hostile
+
+
+@dataclass(frozen=True, eq=False)
+class Video:
+    """Frames as they were read, their rate, and what the writer noted about them."""
+
+    frames: UInt8[Tensor, "t h w 3"]
+    fps: float
+    metadata: dict[str, str] = field(default_factory=dict)
+
+
+def write_video(
+    frames: UInt8[Tensor, "t h w 3"],
+    path: str | Path,
+    fps: float = 16.0,
+    *,
+    metadata: Mapping[str, str] | None = None,
+    crf: int = 16,
+) -> Path:
+    """An H.264 mp4 that plays everywhere. One encoder thread, no clock in the file: equal frames give equal bytes.
+
+    `metadata` travels in the file's comment tag as JSON and comes back from `read_video`. `crf` is x264's quality:
+    lower is better, 16 is near transparent.
+    """
+    import av
+    from av.video.reformatter import ColorRange, Colorspace
+
+    _check_frames(frames, path, (".mp4", ".mov", ".mkv"))
+    rate = _rate(fps)
+    if frames.shape[1] % 2 or frames.shape[2] % 2:
+        got = f"{frames.shape[2]} x {frames.shape[1]}"
+        raise InputError("video size", "an even width and height, as H.264 needs", got, "Add or drop one pixel.")
+    with whole_file(path) as temporary, av.open(str(temporary), "w", options={"fflags": "+bitexact"}) as container:
+        if metadata:
+            container.metadata["comment"] = json.dumps(dict(metadata), sort_keys=True)
+        stream = container.add_stream("libx264", rate=rate, options={"crf": str(crf), "preset": "medium"})
+        stream.width, stream.height, stream.pix_fmt = frames.shape[2], frames.shape[1], "yuv420p"
+        codec = stream.codec_context
+        codec.thread_count = 1
+        codec.colorspace = codec.color_primaries = codec.color_trc = Colorspace.ITU709
+        codec.color_range = ColorRange.MPEG
+        for index, frame in enumerate(frames.cpu().contiguous()):
+            picture = av.VideoFrame.from_ndarray(frame.numpy(), format="rgb24")
+            picture = picture.reformat(format="yuv420p", dst_colorspace=Colorspace.ITU709)
+            picture.pts, picture.time_base = index, 1 / rate
+            container.mux(stream.encode(picture))
+        container.mux(stream.encode(None))
+    return Path(path)
+
+
+def read_video(path: str | Path) -> Video:
+    """Every frame of a video (or an animated or still image), its rate and its metadata."""
+    import av
+
+    path = _existing(path)
+    try:
+        with av.open(str(path), metadata_errors="replace") as container:
+            if not container.streams.video:
+                raise InputError(str(path), "a video", "a file with no picture in it")
+            stream = container.streams.video[0]
+            if max(stream.width, stream.height) > LONGEST_SIDE:
+                raise InputError(
+                    str(path), f"frames of at most {LONGEST_SIDE} pixels", f"{stream.width}x{stream.height}"
+                )
+            fps = float(stream.average_rate or stream.guessed_rate or 1)
+            comment = container.metadata.get("comment", container.metadata.get("COMMENT", ""))
+            frames = [torch.from_numpy(frame.to_ndarray(format="rgb24")) for frame in container.decode(stream)]
+    except (av.error.FFmpegError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(str(path), "a video that can be decoded", _reason(error), "Is the file complete?") from error
+    if not frames:
+        raise InputError(str(path), "at least one frame", "none that can be decoded", "Is the file complete?")
+    if any(frame.shape != frames[0].shape for frame in frames):
+        raise InputError(str(path), "frames of one size", "frames of several sizes")
+    return Video(torch.stack(frames), fps, _notes(comment))
+
+
+def write_gif(frames: UInt8[Tensor, "t h w 3"], path: str | Path, fps: float = 16.0) -> Path:
+    """An animation that loops for ever, with one palette for all frames so that still parts do not flicker."""
+    from PIL import Image
+
+    _check_frames(frames, path, (".gif",))
+    pictures = [Image.fromarray(frame.numpy()) for frame in frames.cpu().contiguous()]
+    # The palette is chosen from a strip of frames spread over the clip.
+    chosen = frames[:: math.ceil(len(frames) / 16)].cpu()
+    palette = Image.fromarray(chosen.flatten(0, 1).contiguous().numpy()).quantize(256, Image.Quantize.MEDIANCUT)
+    indexed = [picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures]
+    with whole_file(path) as temporary:
+        # GIF counts in hundredths of a second, and browsers slow down anything under two of them.
+        duration = max(2, round(100 / float(_rate(fps)))) * 10
+        indexed[0].save(temporary, save_all=True, append_images=indexed[1:], duration=duration, loop=0, optimize=False)
+    return Path(path)
+
+
+def write_png(image: UInt8[Tensor, "h w 3"], path: str | Path) -> Path:
+    """A PNG, without loss."""
+    from PIL import Image
+
+    _check_frames(image[None], path, (".png",))
+    with whole_file(path) as temporary:
+        Image.fromarray(image.cpu().contiguous().numpy()).save(temporary, optimize=False)
+    return Path(path)
+
+
+def read_image(path: str | Path) -> UInt8[Tensor, "h w 3"]:
+    """A still image as red, green, blue; transparency is dropped."""
+    import numpy as np
+    from PIL import Image
+
+    path = _existing(path)
+    try:
+        with Image.open(path) as picture:
+            return torch.from_numpy(np.array(picture.convert("RGB")))
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        raise InputError(str(path), "an image that can be decoded", _reason(error)) from error
+
+
+@contextmanager
+def whole_file(path: str | Path) -> Iterator[Path]:
+    """A temporary file beside `path` that takes its name when the block ends well, and vanishes when it does not."""
+    path = Path(path)
+    if path.is_dir():
+        raise InputError(str(path), "the name of a file to write", "a folder")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=path.suffix, dir=path.parent)
+    except OSError as error:
+        raise InputError(str(path), "a file that can be written", _reason(error)) from error
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        mask = os.umask(0)
+        os.umask(mask)
+        temporary.chmod(0o666 & ~mask)  # mkstemp's files are private; what we hand over is not
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _check_frames(frames: Tensor, path: str | Path, suffixes: tuple[str, ...]) -> None:
+    if frames.numel() == 0:
+        raise InputError("frames", "at least one frame of at least one pixel", tuple(frames.shape))
+    if Path(path).suffix.lower() not in suffixes:
+        raise InputError(str(path), f"a name that ends in {' or '.join(suffixes)}", Path(path).suffix or "no ending")
+
+
+def _rate(fps: float) -> Fraction:
+    if not (math.isfinite(fps) and 0.01 <= fps <= 1000):
+        raise InputError("fps", "frames a second, 0.01 to 1000", fps)
+    return Fraction(fps).limit_denominator(1001)
+
+
+def _existing(path: str | Path) -> Path:
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(str(path), "a file", "a folder" if path.is_dir() else "nothing there")
+    if path.stat().st_size == 0:
+        raise InputError(str(path), "a file with something in it", "an empty one")
+    return path
+
+
+def _notes(comment: str) -> dict[str, str]:
+    """What `write_video` noted; another program's comment is kept under its own name."""
+    try:
+        notes = json.loads(comment)
+    except json.JSONDecodeError:
+        notes = None
+    if isinstance(notes, dict):
+        return {str(key): str(value) for key, value in notes.items()}
+    return {"comment": comment} if comment else {}
+
+
+def _reason(error: Exception) -> str:
+    return str(getattr(error, "strerror", None) or error).strip().rstrip(".")

@@ -1,0 +1,95 @@
+"""Media laws: what is written comes back, equal frames give equal bytes, and nothing is half-written."""
+
+import pytest
+import torch
+
+from curvedray import media
+from curvedray.errors import InputError
+
+
+def moving_squares(frames=6, height=48, width=64):
+    video = torch.zeros(frames, height, width, 3, dtype=torch.uint8)
+    video[..., 0] = torch.arange(width, dtype=torch.uint8) * 3
+    for index in range(frames):
+        video[index, 8:24, 4 * index : 4 * index + 16] = torch.tensor([30, 90, 220], dtype=torch.uint8)
+    return video
+
+
+def test_a_video_comes_back_with_its_rate_and_notes(tmp_path):
+    frames = moving_squares()
+    path = media.write_video(frames, tmp_path / "a.mp4", 12.5, metadata={"move": "orbit left", "lens": "fisheye"})
+    video = media.read_video(path)
+    assert video.frames.shape == frames.shape
+    assert video.fps == pytest.approx(12.5)
+    assert video.metadata == {"move": "orbit left", "lens": "fisheye"}
+    assert (video.frames.float() - frames.float()).abs().mean() < 3  # chroma is stored at half resolution
+
+
+def test_flat_colours_survive_the_trip_through_yuv(tmp_path):
+    for colour in ([200, 40, 30], [20, 160, 60], [250, 250, 250], [0, 0, 0]):
+        frames = torch.tensor(colour, dtype=torch.uint8).expand(2, 32, 32, 3)
+        back = media.read_video(media.write_video(frames, tmp_path / "c.mp4", 10)).frames
+        assert (back.float() - frames.float()).abs().max() <= 4
+
+
+def test_equal_frames_give_equal_bytes(tmp_path):
+    frames = moving_squares()
+    for write, name in ((media.write_video, "{}.mp4"), (media.write_gif, "{}.gif")):
+        first, second = (write(frames, tmp_path / name.format(i), 16.0).read_bytes() for i in "ab")
+        assert first == second
+
+
+def test_png_is_lossless_and_gif_keeps_its_frames(tmp_path):
+    frames = moving_squares()
+    assert torch.equal(media.read_image(media.write_png(frames[2], tmp_path / "a.png")), frames[2])
+    back = media.read_video(media.write_gif(frames, tmp_path / "a.gif", 10))
+    assert back.frames.shape == frames.shape
+    assert back.fps == pytest.approx(10)
+
+
+def test_an_interrupted_write_leaves_what_was_there(tmp_path):
+    path = tmp_path / "kept.txt"
+    path.write_text("before")
+
+    def interrupted():
+        with media.whole_file(path) as temporary:
+            temporary.write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert path.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("content", [None, b"", b"not a video at all" * 20, bytes(range(256)) * 8])
+def test_what_is_not_a_video_is_refused(tmp_path, content):
+    path = tmp_path / "bad.mp4"
+    if content is not None:
+        path.write_bytes(content)
+    for read in (media.read_video, media.read_image):
+        with pytest.raises(InputError, match=r"bad\.mp4"):
+            read(path)
+
+
+def test_a_truncated_video_is_refused(tmp_path):
+    path = media.write_video(moving_squares(), tmp_path / "a.mp4", 16)
+    path.write_bytes(path.read_bytes()[:600])
+    with pytest.raises(InputError):
+        media.read_video(path)
+
+
+def test_what_cannot_be_written_is_refused_and_leaves_nothing(tmp_path):
+    frames = moving_squares()
+    with pytest.raises(InputError, match="even"):
+        media.write_video(frames[:, :47], tmp_path / "odd.mp4", 16)
+    with pytest.raises(InputError, match="fps"):
+        media.write_video(frames, tmp_path / "rate.mp4", 0)
+    with pytest.raises(InputError, match="ends in"):
+        media.write_video(frames, tmp_path / "name.txt", 16)
+    with pytest.raises(InputError, match="at least one"):
+        media.write_gif(frames[:0], tmp_path / "none.gif", 16)
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="written"):
+        media.write_png(frames[0], tmp_path / "file" / "a.png")
