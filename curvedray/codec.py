@@ -1,0 +1,94 @@
+"""The embedded model's latents: principal components of 4 x 8 x 8 patches, and a small network that paints them back.
+
+It stands where Wan's VAE stands, with its compression and its rule that the first frame has a latent to itself.
+Encoding is linear, so it is fitted, not trained; only the decoder's correction is trained, on noisy latents, so that
+it also removes the grain a sampler leaves.
+
+    b clip   c latent channel   t latent frame   y x latent pixel   i j position inside a patch   k frame inside a patch
+"""
+
+import torch
+from einops import rearrange
+from jaxtyping import Float
+from torch import Tensor, nn
+
+TIME, SPACE = 4, 8
+FLATTENING = 0.5  # 0 keeps each component's own variance, 1 whitens; half lets coarse structure appear first
+
+
+class PatchCodec(nn.Module):
+    """Video in [-1, 1] <-> latents of mean square about one."""
+
+    def __init__(self, channels: int = 32, width: int = 128):
+        super().__init__()
+        self.channels = channels
+        for name, frames in (("first", 1), ("rest", TIME)):
+            pixels = frames * SPACE * SPACE * 3
+            self.register_buffer(f"{name}_mean", torch.zeros(pixels))
+            self.register_buffer(f"{name}_basis", torch.eye(pixels)[:channels].clone())
+            self.register_buffer(f"{name}_gain", torch.ones(channels))
+        self.correction = nn.Sequential(
+            nn.Conv3d(channels, width, 3, padding=1),
+            nn.SiLU(),
+            nn.Conv3d(width, width, 3, padding=1),
+            nn.SiLU(),
+            nn.Conv3d(width, width, 3, padding=1),
+            nn.SiLU(),
+            nn.Conv3d(width, TIME * SPACE * SPACE * 3, 1),
+        )
+        for parameter in self.correction[-1].parameters():  # untrained, it adds nothing
+            nn.init.zeros_(parameter)
+
+    @torch.no_grad()
+    def fit(self, video: Float[Tensor, "b 3 frames h w"]) -> None:
+        """Set the principal components from many clips."""
+        for name, patches in zip(("first", "rest"), _patches(video), strict=True):
+            rows = patches.reshape(-1, patches.shape[-1]).double()
+            mean = rows.mean(0)
+            values, vectors = torch.linalg.eigh((rows - mean).T @ (rows - mean) / len(rows))
+            basis = vectors.flip(-1)[:, : self.channels].T
+            # A component's sign is arbitrary; fixed by its largest entry it is the same on every machine.
+            basis = basis * torch.gather(basis, 1, basis.abs().argmax(1, keepdim=True)).sign()
+            gain = values.flip(0)[: self.channels].clamp_min(1e-8) ** (-FLATTENING / 2)
+            gain = gain / (gain**2 * values.flip(0)[: self.channels]).mean().sqrt()
+            for part, value in (("mean", mean), ("basis", basis), ("gain", gain)):
+                getattr(self, f"{name}_{part}").copy_(value)
+
+    def encode(self, video: Float[Tensor, "b 3 frames h w"]) -> Float[Tensor, "b c t y x"]:
+        first, rest = _patches(video)
+        parts = []
+        for name, patches in (("first", first), ("rest", rest)):
+            mean, basis, gain = (getattr(self, f"{name}_{part}") for part in ("mean", "basis", "gain"))
+            parts.append((patches - mean) @ basis.T * gain)
+        return rearrange(torch.cat(parts, 1), "b t y x c -> b c t y x")
+
+    def decode(self, latents: Float[Tensor, "b c t y x"]) -> Float[Tensor, "b 3 frames h w"]:
+        """The linear inverse, and what the correction adds to it; not clipped."""
+        return self.decode_linear(latents) + _assemble(*_first_and_rest(self.correction(latents).movedim(1, -1)))
+
+    def decode_linear(self, latents: Float[Tensor, "b c t y x"]) -> Float[Tensor, "b 3 frames h w"]:
+        last = latents.movedim(1, -1)
+        parts = []
+        for name, coefficients in (("first", last[:, :1]), ("rest", last[:, 1:])):
+            mean, basis, gain = (getattr(self, f"{name}_{part}") for part in ("mean", "basis", "gain"))
+            parts.append(coefficients / gain @ basis + mean)
+        return _assemble(*parts)
+
+
+def _patches(video: Tensor) -> tuple[Tensor, Tensor]:
+    """Video -> patches of the first frame (b 1 y x 192) and of each four frames after it (b t y x 768)."""
+    first = rearrange(video[:, :, :1], "b c k (y i) (x j) -> b k y x (i j c)", i=SPACE, j=SPACE)
+    rest = rearrange(video[:, :, 1:], "b c (t k) (y i) (x j) -> b t y x (k i j c)", k=TIME, i=SPACE, j=SPACE)
+    return first, rest
+
+
+def _assemble(first: Tensor, rest: Tensor) -> Tensor:
+    """The inverse of `_patches`."""
+    start = rearrange(first, "b k y x (i j c) -> b c k (y i) (x j)", i=SPACE, j=SPACE, c=3)
+    following = rearrange(rest, "b t y x (k i j c) -> b c (t k) (y i) (x j)", k=TIME, i=SPACE, j=SPACE, c=3)
+    return torch.cat([start, following], 2)
+
+
+def _first_and_rest(patches: Tensor) -> tuple[Tensor, Tensor]:
+    """The first latent frame speaks for one video frame only: the start of its patch."""
+    return patches[:, :1, ..., : SPACE * SPACE * 3], patches[:, 1:]
