@@ -1,8 +1,8 @@
 """Every command and every Python example in the README and the docs does what it says.
 
 A page's ```sh blocks run in order, in one empty folder, so that a later command may use what an earlier one wrote; its
-```python blocks run after them, in the same folder. A block opened with ```sh needs-... or ```python needs-... needs what
-nobody can ship (Wan's weights, a user's footage): its `curvedray` commands are checked against the command's own help.
+```python blocks run after them, in the same folder. A block opened with ```sh needs-... needs what nobody can ship
+(Wan's weights, a user's footage): its `curvedray` commands are checked against the command's own help.
 """
 
 import os
