@@ -12,7 +12,7 @@ log = logging.getLogger(__name__)
 
 
 class WordEncoder(nn.Module):
-    """Captions -> (b, length, width). The empty caption is the unconditional one; unknown words are said, not hidden."""
+    """Captions -> (b, length, width). The empty caption is the unconditional one; unknown words are named aloud."""
 
     def __init__(self, words: Sequence[str], width: int = 64, length: int = 24):
         super().__init__()
