@@ -1,0 +1,146 @@
+"""What every reader and writer shares: poses checked line by line, lenses gathered frame by frame, and notes.
+
+t frame
+"""
+
+import logging
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from curvedray.cameras import Cameras, Lens, Unit, check_poses
+from curvedray.errors import InputError
+from curvedray.formats.source import Source
+
+log = logging.getLogger("curvedray.formats")
+
+DEFAULT_SIZE = (832, 480)
+DEFAULT_LENS = "pinhole-90"
+# Rotations written with six digits or more drift less than this and are taken as they stand; from here up to what
+# check_poses allows, the nearest rotation is taken instead, and a note says so.
+TEXT_DRIFT = 1e-5
+
+# x right, y down, z forward <- x right, y up, z back: its own inverse, exact in any precision.
+OPENCV_FROM_OPENGL = torch.diag(torch.tensor([1.0, -1.0, -1.0, 1.0], dtype=torch.float64))
+# World with z up -> world with y down, by a quarter turn about x.
+Y_DOWN_FROM_Z_UP = torch.tensor([[1.0, 0, 0, 0], [0, 0, -1, 0], [0, 1, 0, 0], [0, 0, 0, 1]], dtype=torch.float64)
+
+
+def gather(
+    source: Source,
+    where: Sequence[str],
+    poses: Float[Tensor, "t 4 4"],
+    lens: Lens,
+    unit: Unit,
+    fps: float | None = None,
+    *,
+    exact: bool = False,
+) -> Cameras:
+    """Poses (float64) and a lens -> Cameras; a pose that is none is named by the place it was read from.
+
+    `exact` poses keep every bit; others, from rounded text, are made rotations again where rounding shows.
+    """
+    poses = _right_handed(source, poses)
+    try:
+        check_poses(poses)
+    except InputError:
+        for place, pose in zip(where, poses, strict=True):
+            _check_pose(source, place, pose, alike=bool((torch.linalg.det(poses[:, :3, :3]) < 0).all()))
+    if exact:
+        return Cameras(lens, poses, unit, fps)
+    rotation = poses[:, :3, :3]
+    drift = (rotation @ rotation.mT - torch.eye(3, dtype=poses.dtype)).abs().amax((-1, -2))
+    rough = drift > TEXT_DRIFT
+    if rough.any():
+        u, _, vh = torch.linalg.svd(rotation[rough])
+        poses = poses.clone()
+        poses[rough, :3, :3] = u @ vh
+        note(f"{source.path.name}: {int(rough.sum())} rotations were off by up to {drift.max():.1e}; made exact.")
+    return Cameras(lens, poses, unit, fps)
+
+
+def _right_handed(source: Source, poses: Tensor) -> Tensor:
+    """A world said to be left-handed, mirrored along z; the path seen from the first camera stays as it was."""
+    if not source.mirrored_world:
+        return poses
+    if not (torch.linalg.det(poses[:, :3, :3]) < 0).all():
+        source.fail(
+            "", "a left-handed world, as mirrored_world says", "right-handed poses", "Leave mirrored_world out."
+        )
+    return poses.new_tensor([1.0, 1, -1, 1]).diag() @ poses
+
+
+def _check_pose(source: Source, place: str, pose: Tensor, alike: bool) -> None:
+    try:
+        check_poses(pose[None])
+    except InputError as error:
+        # A mirrored world leaves the path relative to the first camera sound; one mirrored frame among others does not.
+        fix = "Every frame is: if the file's world is left-handed, read it with mirrored_world=True." if alike else ""
+        source.fail(place, error.expected, error.got, fix or error.fix)
+
+
+def gather_lens(
+    source: Source,
+    where: Sequence[str],
+    numbers: Sequence[Sequence[float]],
+    size: tuple[int, int],
+    max_angle: float = math.pi,
+) -> Lens:
+    """One (fx, fy, cx, cy, xi) in pixels a frame -> one lens, with an axis for the frames only if they differ."""
+    for place, (fx, fy, *_, xi) in zip(where, numbers, strict=True):
+        if not (fx > 0 and fy > 0):
+            source.fail(place, "a focal length above zero", f"{fx:g}, {fy:g}")
+        if xi < 0:
+            source.fail(place, "xi of at least 0 (a pinhole)", xi)
+    values = torch.tensor([list(row) for row in numbers], dtype=torch.float64)
+    if (values == values[0]).all():
+        values = values[0]
+    return Lens(values[..., :2].clone(), values[..., 2:4].clone(), values[..., 4].clone(), size, max_angle)
+
+
+def lens_numbers(cameras: Cameras) -> Float[Tensor, "t 5"]:
+    """(fx, fy, cx, cy, xi) of every frame."""
+    lens = cameras.frame_lens
+    return torch.cat([lens.focal, lens.center, lens.xi[..., None]], -1)
+
+
+def chosen_lens(source: Source, lens: Lens | str | None, size: tuple[int, int] | None) -> Lens:
+    """The lens for a file that carries none: the one given, a named one, or pinhole-90 with a note."""
+    if isinstance(lens, Lens):
+        return lens if size is None else lens.resized(*checked_size(size))
+    from curvedray.lenses import named_lens
+
+    width, height = DEFAULT_SIZE if size is None else checked_size(size)
+    if lens is None:
+        what = f"taken as {DEFAULT_LENS} at {width} x {height}"
+        note(f"{source.path.name} carries no lens: {what}. Say otherwise with lens= (and size=).")
+    return named_lens(lens or DEFAULT_LENS, width, height)
+
+
+def checked_size(size: Any) -> tuple[int, int]:
+    """A (width, height) in whole pixels, whatever was given."""
+    pair = tuple(size) if isinstance(size, Sequence) and not isinstance(size, str) else (size,)
+    if len(pair) != 2 or not all(isinstance(side, int) and 0 < side < 1_000_000 for side in pair):
+        raise InputError("size", "(width, height) in whole pixels", size)
+    return pair[0], pair[1]
+
+
+def frame_rate(seconds: Sequence[float], tolerance: float) -> float | None:
+    """Frames a second, where the times are even to within `tolerance` seconds, as a ratio like 24 or 24000/1001."""
+    count = len(seconds) - 1
+    step = (seconds[-1] - seconds[0]) / count if count > 0 else 0.0
+    even = all(abs(time - seconds[0] - i * step) <= tolerance for i, time in enumerate(seconds))
+    if not (even and step > 2 * tolerance and math.isfinite(1 / step)):
+        return None
+    rate = float(Fraction(1 / step).limit_denominator(1001))
+    return rate if rate > 0 and abs(1 / rate - step) * count <= 2 * tolerance else 1 / step
+
+
+def note(message: str) -> None:
+    """Say what a user should know and need not stop for."""
+    log.warning(message)

@@ -1,0 +1,90 @@
+"""curvedray's own JSON: everything a Cameras holds, to the last bit. Its schema is cameras.schema.json."""
+
+import json
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import cast, get_args
+
+import torch
+from torch import Tensor
+
+from curvedray.cameras import Cameras, Unit
+from curvedray.formats.build import gather, gather_lens
+from curvedray.formats.source import Node, Source
+
+NAME, VERSION = "curvedray-cameras", 1
+CONVENTION = {"pose": "world_from_camera", "axes": "x right, y down, z forward", "pixel_center": 0.5}
+KEYS = ("format", "version", "convention", "unit", "fps", "lens", "provenance", "frames")
+FRAME_KEYS = ("world_from_camera", "focal", "center", "xi")
+
+
+def detect(source: Source) -> str | None:
+    return f'"format": "{NAME}"' if source.is_json and "format" in source.json and _is_ours(source.json) else None
+
+
+def _is_ours(document: Node) -> bool:
+    return bool(document["format"].value == NAME)
+
+
+def read(source: Source) -> Cameras:
+    document = source.json
+    if not _is_ours(document):
+        document["format"].fail(f'"{NAME}"', document["format"].value, "Is it another format?")
+    if (found := document["version"].integer()) != VERSION:
+        document["version"].fail(f"version {VERSION}", found, "Update curvedray to read newer files.")
+    for key, value in CONVENTION.items():
+        if document["convention"][key].value != value:
+            document["convention"][key].fail(repr(value), document["convention"][key].value)
+    only(document, KEYS)
+    unit = document["unit"].text()
+    if unit not in get_args(Unit):
+        document["unit"].fail(" or ".join(get_args(Unit)), unit)
+    fps = None if document["fps"].value is None else document["fps"].number()
+    if fps is not None and fps <= 0:
+        document["fps"].fail("a positive number of frames a second, or null", fps)
+    lens, frames = document["lens"], document["frames"].items()
+    only(lens, ("model", "size", "max_angle"))
+    if lens["model"].value != "ucm":
+        lens["model"].fail('"ucm"', lens["model"].value)
+    width, height = (side.integer() for side in lens["size"].pair())
+    numbers = []
+    for frame in frames:
+        only(frame, FRAME_KEYS)
+        numbers.append([*frame["focal"].numbers(2), *frame["center"].numbers(2), frame["xi"].number()])
+    where = [f"field {frame.where}" for frame in frames]
+    poses = torch.stack([frame["world_from_camera"].pose() for frame in frames])
+    glass = gather_lens(source, where, numbers, (width, height), lens["max_angle"].number())
+    return gather(source, where, poses, glass, cast(Unit, unit), fps, exact=True)
+
+
+def only(node: Node, known: tuple[str, ...]) -> None:
+    """Refuse a key that nobody would read."""
+    for key in node.names():
+        if key not in known:
+            node.fail(f"only {', '.join(known)}", key, "Is it misspelt?")
+
+
+def write(cameras: Cameras, *, provenance: Mapping[str, str] | None = None) -> bytes:
+    head = {
+        "format": NAME,
+        "version": VERSION,
+        "convention": CONVENTION,
+        "unit": cameras.unit,
+        "fps": cameras.fps,
+        "lens": {"model": "ucm", "size": list(cameras.lens.size), "max_angle": cameras.lens.max_angle},
+        "provenance": {"writer": f"curvedray {version('curvedray')}", **(provenance or {})},
+    }
+    lens = cameras.frame_lens
+    fields = zip(*(decimals(i) for i in (cameras.world_from_camera, lens.focal, lens.center, lens.xi)), strict=True)
+    frames = [json.dumps(dict(zip(FRAME_KEYS, values, strict=True))) for values in fields]
+    # One frame a line: short enough to read, and a line that is wrong can be found.
+    text = json.dumps(head, indent=2)[:-2] + ',\n  "frames": [\n    ' + ",\n    ".join(frames) + "\n  ]\n}\n"
+    return text.encode()
+
+
+def decimals(values: Tensor) -> list:
+    """Nested lists of numbers that read back to the same bits, nine digits for a float32."""
+    if values.dtype == torch.float64:
+        return values.tolist()
+    flat = torch.tensor([float(f"{number:.9g}") for number in values.float().reshape(-1).tolist()], dtype=torch.float64)
+    return flat.reshape(values.shape).tolist()

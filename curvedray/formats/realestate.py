@@ -1,0 +1,62 @@
+"""RealEstate10K text: a URL line (or a blank, or none), then `timestamp fx fy cx cy 0 0` and a 3x4 camera_from_world.
+
+Times are microseconds; intrinsics are divided by the width and height of the video they were measured on.
+"""
+
+import torch
+
+from curvedray.cameras import Cameras, inverse_pose
+from curvedray.formats.build import DEFAULT_SIZE, checked_size, frame_rate, gather, gather_lens, lens_numbers, note
+from curvedray.formats.source import Source, complete
+
+COLUMNS = 19
+
+
+def detect(source: Source) -> str | None:
+    if not source.is_text or source.is_json:
+        return None
+    rows = [words for _, words in source.rows()]
+    rows = rows[1:] if rows and "://" in rows[0][0] else rows
+    return f"rows of {COLUMNS} numbers" if rows and len(rows[0]) == COLUMNS else None
+
+
+def read(source: Source, *, size: tuple[int, int] | None = None, source_size: tuple[int, int] | None = None) -> Cameras:
+    """`size` is the image the lens is stated for. `source_size`, if given, is the video the numbers were measured on:
+    the image is then that video scaled to cover `size` and cropped at its centre; without it, stretched to `size`."""
+    lines: list[str] = []
+    rows: list[list[float]] = []
+    for line, words in source.rows():
+        if not rows and len(words) == 1 and "://" in words[0]:
+            continue
+        if len(words) != COLUMNS:
+            source.fail(f"line {line}", f"{COLUMNS} numbers", len(words), "Is the file cut short, or another format?")
+        lines.append(f"line {line}")
+        rows.append(source.numbers(line, words))
+    if not rows:
+        source.fail("", f"rows of {COLUMNS} numbers", "none")
+    if size is None:
+        note(f"{source.path.name} does not say its image size: taken as {DEFAULT_SIZE}. Say otherwise with size=.")
+    width, height = DEFAULT_SIZE if size is None else checked_size(size)
+    wide, high = float(width), float(height)
+    if source_size is not None:
+        wide, high = checked_size(source_size)
+        grow = max(width / wide, height / high)
+        wide, high = wide * grow, high * grow
+    left, top = (wide - width) / 2, (high - height) / 2
+    lens = [(fx * wide, fy * high, cx * wide - left, cy * high - top, 0.0) for _, fx, fy, cx, cy, *_ in rows]
+    camera_from_world = complete(torch.tensor([row[7:] for row in rows], dtype=torch.float64).reshape(-1, 3, 4))
+    poses = inverse_pose(camera_from_world)
+    # Whole microseconds may each be one off; steps as short as that are frame numbers, not times.
+    fps = frame_rate([row[0] / 1e6 for row in rows], tolerance=1.5e-6)
+    return gather(source, lines, poses, gather_lens(source, lines, lens, (width, height)), "arbitrary", fps)
+
+
+def write(cameras: Cameras, *, url: str = "") -> bytes:
+    (width, height), step = cameras.lens.size, 1.0 if cameras.fps is None else 1e6 / cameras.fps
+    camera_from_world = inverse_pose(cameras.world_from_camera.double())
+    lines = [url]
+    for i, (lens, pose) in enumerate(zip(lens_numbers(cameras).tolist(), camera_from_world, strict=True)):
+        fx, fy, cx, cy, _ = lens
+        numbers = [fx / width, fy / height, cx / width, cy / height, 0.0, 0.0, *pose[:3].reshape(-1).tolist()]
+        lines.append(" ".join([str(round(i * step)), *(repr(number) for number in numbers)]))
+    return ("\n".join(lines) + "\n").encode()
