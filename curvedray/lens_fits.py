@@ -8,9 +8,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from curvedray.cameras import Lens
 from curvedray.errors import InputError
 from curvedray.lens_models import EUCM, DoubleSphere, LensModel, Mei, Pinhole, Radial, ucm_lens
+from curvedray.ucm import Lens
 
 RAYS = 4000  # compared in a fit, spread evenly over the sphere of directions
 

@@ -16,8 +16,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from curvedray.cameras import Lens
 from curvedray.errors import InputError
+from curvedray.ucm import Lens
 
 Points = Float[Tensor, "*points 3"]
 Pixels = Float[Tensor, "*points 2"]
