@@ -6,6 +6,7 @@ Angles are degrees in constructors people type into, radians in fields.
 
 import math
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, Literal
 
 import torch
@@ -69,7 +70,7 @@ class Lens:
         spans = {"horizontal": float(width), "vertical": float(height), "diagonal": math.hypot(width, height)}
         if axis not in spans:
             raise InputError("field of view's axis", " or ".join(spans), axis)
-        fov, bend = torch.broadcast_tensors(_tensor(hfov), _tensor(xi))
+        fov, bend = torch.broadcast_tensors(*_alike(hfov, xi))
         half = torch.deg2rad(fov.double()) / 2
         widest = widest_angle(bend.double())
         if not ((fov > 0).all() and (half < widest - 1e-9).all()):
@@ -251,7 +252,7 @@ class Lens:
             raise InputError("Lens", f"points whose first axes are the lens's, {batch}", f"shape {tuple(x.shape)}")
         x = x.to(torch.promote_types(x.dtype, torch.float32))
         focal, center, xi = (i.to(x.dtype) for i in (self.focal, self.center, self.xi))
-        return x, focal.reshape(*batch, *ones, 2), center.reshape(*batch, *ones, 2), xi.reshape(*batch, *ones)
+        return x, focal.reshape(*batch, *ones, 2), center.reshape(*batch, *ones, 2), xi.reshape(batch + ones)
 
 
 def sees(across: Tensor, z: Tensor, xi: Tensor) -> Tensor:
@@ -289,8 +290,11 @@ def pixel_centers(size: tuple[int, int], like: Tensor) -> Float[Tensor, "h w 2"]
     return torch.stack(torch.meshgrid(x, y, indexing="xy"), -1)
 
 
-def _tensor(x: float | Tensor) -> Tensor:
-    return x if isinstance(x, Tensor) else torch.tensor(float(x))
+def _alike(*numbers: float | Tensor) -> list[Tensor]:
+    """Numbers and tensors as tensors of one floating dtype, the widest among them, on one device."""
+    tensors = [i for i in numbers if isinstance(i, Tensor)]
+    dtype = reduce(torch.promote_types, [i.dtype for i in tensors], torch.get_default_dtype())
+    return [torch.as_tensor(i, dtype=dtype, device=tensors[0].device if tensors else None) for i in numbers]
 
 
 def _numbers(x: Tensor) -> str:
