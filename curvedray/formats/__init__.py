@@ -17,11 +17,22 @@ import torch
 from curvedray.cameras import Cameras, Unit
 from curvedray.errors import InputError
 from curvedray.formats.build import lens_numbers, note
-from curvedray.formats.source import Source
+from curvedray.formats.mei import read_lens
+from curvedray.formats.panshot import read_requests
+from curvedray.formats.source import Source, is_number
 from curvedray.formats.table import FORMATS, Format
 from curvedray.media import whole_file
 
-__all__ = ["FORMATS", "Detection", "Format", "detect_format", "read_cameras", "write_cameras"]
+__all__ = [
+    "FORMATS",
+    "Detection",
+    "Format",
+    "detect_format",
+    "read_cameras",
+    "read_lens",
+    "read_requests",
+    "write_cameras",
+]
 
 
 class Detection(NamedTuple):
@@ -49,6 +60,8 @@ def read_cameras(
     """
     source = Source.open(Path(path), mirrored_world)
     chosen = _format(format) if format else FORMATS[_detect(source).name]
+    if source.path.is_dir() and chosen.name != "colmap":
+        raise InputError(str(path), f"a {chosen.name} file", "a folder")
     _check_options(chosen, chosen.read, options)
     cameras = chosen.read(source, **options)
     cameras = cameras if unit is None else replace(cameras, unit=unit)
@@ -119,14 +132,17 @@ def _detect(source: Source) -> Detection:
 def _description(source: Source) -> str:
     """What a file that is no format looks like."""
     if source.path.is_dir():
-        return "a folder with no COLMAP model in it"
+        return "a folder with no COLMAP model in it (cameras and images, .bin or .txt)"
+    if source.path.suffix.lower() in (".yaml", ".yml"):
+        return "YAML; a KITTI-360 lens is read with read_lens"
     if not source.is_text:
         return "bytes that are not text"
     if source.is_json:
         keys = source.json.names() if isinstance(source.json.value, dict) else ["a list"]
         return f"JSON with {', '.join(keys[:5]) or 'nothing'}"
     line, words = next(source.rows(), (1, []))
-    return f"text whose line {line} has {len(words)} words"
+    odd = next((word for word in words if not is_number(word)), None)
+    return f"text whose line {line} has {len(words)} columns" + (f", one of them {odd[:40]!r}" if odd else "")
 
 
 def _format(name: str) -> Format:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -16,6 +17,7 @@ from torch import Tensor
 from curvedray.cameras import Cameras, Lens, Unit, check_poses
 from curvedray.errors import InputError
 from curvedray.formats.source import Source
+from curvedray.lenses import LensModel, fit_ucm, named_lens
 
 log = logging.getLogger("curvedray.formats")
 
@@ -109,12 +111,22 @@ def lens_numbers(cameras: Cameras) -> Float[Tensor, "t 5"]:
     return torch.cat([lens.focal, lens.center, lens.xi[..., None]], -1)
 
 
+def fitted(source: Source, where: str, model: LensModel) -> list[float]:
+    """(fx, fy, cx, cy, xi) of the UCM lens that is, or is nearest to, another model; a fit says its error in a note."""
+    try:
+        with np.errstate(all="ignore"):  # what overflows is caught by name below
+            fit = fit_ucm(model)
+    except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
+        source.fail(where, "a lens that the Unified Camera Model can follow", error)
+    if fit.max_pixels > 0:
+        note(f"{source.path.name}, {where}: the lens was fitted. {fit}")
+    return [*fit.lens.focal.tolist(), *fit.lens.center.tolist(), fit.lens.xi.item()]
+
+
 def chosen_lens(source: Source, lens: Lens | str | None, size: tuple[int, int] | None) -> Lens:
     """The lens for a file that carries none: the one given, a named one, or pinhole-90 with a note."""
     if isinstance(lens, Lens):
         return lens if size is None else lens.resized(*checked_size(size))
-    from curvedray.lenses import named_lens
-
     width, height = DEFAULT_SIZE if size is None else checked_size(size)
     if lens is None:
         what = f"taken as {DEFAULT_LENS} at {width} x {height}"

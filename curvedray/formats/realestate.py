@@ -7,17 +7,13 @@ import torch
 
 from curvedray.cameras import Cameras, inverse_pose
 from curvedray.formats.build import DEFAULT_SIZE, checked_size, frame_rate, gather, gather_lens, lens_numbers, note
-from curvedray.formats.source import Source, complete
+from curvedray.formats.source import Source, complete, is_url
 
 COLUMNS = 19
 
 
 def detect(source: Source) -> str | None:
-    if not source.is_text or source.is_json:
-        return None
-    rows = [words for _, words in source.rows()]
-    rows = rows[1:] if rows and "://" in rows[0][0] else rows
-    return f"rows of {COLUMNS} numbers" if rows and len(rows[0]) == COLUMNS else None
+    return f"rows of {COLUMNS} numbers" if source.columns() == COLUMNS else None
 
 
 def read(source: Source, *, size: tuple[int, int] | None = None, source_size: tuple[int, int] | None = None) -> Cameras:
@@ -26,7 +22,7 @@ def read(source: Source, *, size: tuple[int, int] | None = None, source_size: tu
     lines: list[str] = []
     rows: list[list[float]] = []
     for line, words in source.rows():
-        if not rows and len(words) == 1 and "://" in words[0]:
+        if not rows and is_url(words):
             continue
         if len(words) != COLUMNS:
             source.fail(f"line {line}", f"{COLUMNS} numbers", len(words), "Is the file cut short, or another format?")

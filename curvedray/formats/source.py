@@ -94,6 +94,14 @@ class Source:
             if words and not words[0].startswith("#"):
                 yield number, words
 
+    def columns(self) -> int:
+        """How many numbers the first row after a URL holds; 0 where it holds anything else, or there is none."""
+        if not self.is_text or self.is_json:
+            return 0
+        rows = (words for _, words in self.rows() if not is_url(words))
+        words = next(rows, [])
+        return len(words) if all(is_number(word) for word in words) else 0
+
     def numbers(self, line: int, words: Sequence[str]) -> list[float]:
         return [self.number(f"line {line}, column {column}", word) for column, word in enumerate(words, 1)]
 
@@ -187,6 +195,10 @@ class Node:
             self.source.fail(f"field {self._below(key)}", "to find it", "nothing", "Is the file cut short?")
         return Node(self.source, self.value[key], self._below(key))
 
+    def get(self, key: str) -> "Node | None":
+        found = key in self
+        return self[key] if found else None
+
     def _below(self, key: str) -> str:
         return f"{self.where}.{key}" if self.where else key
 
@@ -248,6 +260,18 @@ def complete(poses: Tensor) -> Tensor:
     if poses.shape[-2] == 4:
         return poses
     return torch.cat([poses, poses.new_tensor([0.0, 0, 0, 1]).expand(*poses.shape[:-2], 1, 4)], -2)
+
+
+def is_url(words: Sequence[str]) -> bool:
+    return len(words) == 1 and "://" in words[0]
+
+
+def is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
 
 
 def natural(name: str) -> list[tuple[int, str]]:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from curvedray.cameras import Cameras, Unit
-from curvedray.formats import own, realestate
+from curvedray.formats import colmap, kitti, nerfstudio, own, panshot, realestate, recammaster, tum, vipe
 from curvedray.formats.source import Source
 
 EVERYTHING = frozenset({"focal", "center", "xi", "max_angle", "size", "unit", "fps"})
@@ -25,6 +25,9 @@ class Format:
     write: Callable[..., bytes | dict[str, bytes]] | None  # None: only read; a dict is a folder's files
 
 
+LENSLESS: frozenset[str] = frozenset()
+PINHOLE = frozenset({"focal", "center"})
+
 _ALL = (
     Format(
         "curvedray",
@@ -40,13 +43,123 @@ _ALL = (
     Format(
         "realestate10k",
         (".txt",),
-        "camera_from_world, OpenCV axes, intrinsics divided by width and height, microseconds",
-        "xi (refused), image size, unit",
-        frozenset({"focal", "center", "fps"}),
+        "camera_from_world, OpenCV axes, intrinsics divided by width and height, times in microseconds",
+        "xi (refused), max_angle, image size, unit",
+        PINHOLE | {"fps"},
         "arbitrary",
         realestate.detect,
         realestate.read,
         realestate.write,
+    ),
+    Format(
+        "panshot",
+        (".npy",),
+        "world_from_camera, OpenCV axes, gravity-aligned world; translations to be divided by near_depth",
+        "lens, unit, fps",
+        LENSLESS,
+        "arbitrary",
+        panshot.detect,
+        panshot.read,
+        panshot.write,
+    ),
+    Format(
+        "panshot-request",
+        (".json",),
+        "a pose file (panshot or realestate10k) with its lens: x_fov in degrees across the width, and xi",
+        "only read",
+        frozenset({"focal", "xi"}),
+        "arbitrary",
+        panshot.detect_request,
+        panshot.read_request,
+        None,
+    ),
+    Format(
+        "recammaster",
+        (".json",),
+        "Unreal's world_from_camera, transposed: x forward, y right, z up, centimetres",
+        "lens, unit (taken as metric), fps",
+        LENSLESS,
+        "metric",
+        recammaster.detect,
+        recammaster.read,
+        recammaster.write,
+    ),
+    Format(
+        "nerfstudio",
+        (".json",),
+        "world_from_camera, OpenGL axes (x right, y up, z back), world z up, intrinsics in pixels",
+        "xi (refused), max_angle, unit, fps",
+        PINHOLE | {"size"},
+        "arbitrary",
+        nerfstudio.detect,
+        nerfstudio.read,
+        nerfstudio.write,
+    ),
+    Format(
+        "nerfstudio-path",
+        (".json",),
+        "world_from_camera, OpenGL axes, world z up; fov vertical in degrees (Blender's add-on)",
+        "xi and a lens off the centre (refused), max_angle, unit",
+        PINHOLE | {"size", "fps"},
+        "arbitrary",
+        nerfstudio.detect_path,
+        nerfstudio.read_path,
+        nerfstudio.write_path,
+    ),
+    Format(
+        "colmap",
+        (),
+        "camera_from_world, OpenCV axes, quaternion wxyz; a folder, text or binary; UCM is EUCM at beta 1",
+        "max_angle, unit, fps",
+        PINHOLE | {"xi", "size"},
+        "arbitrary",
+        colmap.detect,
+        colmap.read,
+        colmap.write,
+    ),
+    Format(
+        "kitti",
+        (".txt",),
+        "world_from_camera, OpenCV axes, 12 numbers a row, metres",
+        "lens, unit (taken as metric), fps",
+        LENSLESS,
+        "metric",
+        kitti.detect,
+        kitti.read,
+        kitti.write,
+    ),
+    Format(
+        "kitti360",
+        (".txt",),
+        "as kitti, the frame's number before the 12 (or 16) numbers",
+        "lens, unit (taken as metric), fps",
+        LENSLESS,
+        "metric",
+        kitti.detect_360,
+        kitti.read_360,
+        kitti.write_360,
+    ),
+    Format(
+        "tum",
+        (".txt",),
+        "world_from_camera, OpenCV axes, seconds, position, quaternion xyzw (real part last)",
+        "lens, unit (taken as metric)",
+        frozenset({"fps"}),
+        "metric",
+        tum.detect,
+        tum.read,
+        tum.write,
+    ),
+    Format(
+        "vipe",
+        (".npz",),
+        "world_from_camera, OpenCV axes, arrays data and inds, metres; the lens in a second file",
+        "lens, unit (taken as metric), fps",
+        LENSLESS,
+        "metric",
+        vipe.detect,
+        vipe.read,
+        vipe.write,
     ),
 )
 FORMATS: dict[str, Format] = {format.name: format for format in _ALL}

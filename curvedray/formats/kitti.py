@@ -1,0 +1,58 @@
+"""KITTI text: a 3x4 world_from_camera a row, 12 numbers, in metres. KITTI-360 puts the frame's number before them.
+
+KITTI-360's `cam0_to_world.txt` writes 16 numbers after the frame's number; its `poses.txt` are those of the car's
+motion sensor, not of a camera.
+"""
+
+from collections.abc import Iterable
+
+import torch
+
+from curvedray.cameras import Cameras, Lens
+from curvedray.formats.build import chosen_lens, gather, note
+from curvedray.formats.source import Source, complete
+
+
+def detect(source: Source) -> str | None:
+    return "rows of 12 numbers" if source.columns() == 12 else None
+
+
+def detect_360(source: Source) -> str | None:
+    columns = source.columns()
+    return f"rows of a frame number and {columns - 1} numbers" if columns in (13, 17) else None
+
+
+def read(source: Source, *, lens: Lens | str | None = None, size: tuple[int, int] | None = None) -> Cameras:
+    lines, rows = source.table(12)
+    return _cameras(source, lines, rows, chosen_lens(source, lens, size))
+
+
+def read_360(source: Source, *, lens: Lens | str | None = None, size: tuple[int, int] | None = None) -> Cameras:
+    lines, rows = source.table(13, 17)
+    for line, before, after in zip(lines[1:], rows, rows[1:], strict=False):
+        if after[0] <= before[0]:
+            source.fail(f"line {line}, column 1", f"a frame number above {before[0]:g}", f"{after[0]:g}")
+    if rows[-1][0] - rows[0][0] != len(rows) - 1:
+        note(f"{source.path.name}: {len(rows)} frames of {rows[0][0]:g} to {rows[-1][0]:g}; the gaps are not kept.")
+    return _cameras(source, lines, [row[1:] for row in rows], chosen_lens(source, lens, size))
+
+
+def _cameras(source: Source, lines: list[int], rows: list[list[float]], lens: Lens) -> Cameras:
+    poses = complete(torch.tensor(rows, dtype=torch.float64).reshape(len(rows), -1, 4))
+    return gather(source, [f"line {line}" for line in lines], poses, lens, "metric")
+
+
+def write(cameras: Cameras) -> bytes:
+    return _text(_row(pose) for pose in cameras.world_from_camera.double().tolist())
+
+
+def write_360(cameras: Cameras) -> bytes:
+    return _text(f"{i} {_row(pose)}" for i, pose in enumerate(cameras.world_from_camera.double().tolist()))
+
+
+def _row(pose: list[list[float]]) -> str:
+    return " ".join(repr(number) for row in pose[:3] for number in row)
+
+
+def _text(lines: Iterable[str]) -> bytes:
+    return ("\n".join(lines) + "\n").encode()

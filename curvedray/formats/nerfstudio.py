@@ -1,0 +1,212 @@
+"""nerfstudio: transforms.json (poses and lenses of a capture) and the camera path (a move to render).
+
+Both are world_from_camera with OpenGL's axes (x right, y up, z back) in a world whose z is up. The Blender add-on
+writes and reads the camera path; its fov is vertical, in degrees.
+"""
+
+import json
+import math
+from typing import Any
+
+import torch
+
+from curvedray.cameras import Cameras
+from curvedray.errors import InputError
+from curvedray.formats.build import (
+    DEFAULT_SIZE,
+    OPENCV_FROM_OPENGL,
+    Y_DOWN_FROM_Z_UP,
+    checked_size,
+    fitted,
+    gather,
+    gather_lens,
+    lens_numbers,
+    note,
+)
+from curvedray.formats.source import Node, Source, natural
+from curvedray.lenses import LensModel, Mei, OpenCVFisheye
+
+PERSPECTIVE = ("OPENCV", "PINHOLE", "SIMPLE_PINHOLE", "SIMPLE_RADIAL", "RADIAL")
+
+
+def detect(source: Source) -> str | None:
+    if not source.is_json or "frames" not in source.json or not isinstance(source.json["frames"].value, list):
+        return None
+    first = source.json["frames"].value[:1]
+    return "frames with a transform_matrix" if first and "transform_matrix" in first[0] else None
+
+
+def detect_path(source: Source) -> str | None:
+    return "a camera_path" if source.is_json and "camera_path" in source.json else None
+
+
+def _ours(poses: list[torch.Tensor]) -> torch.Tensor:
+    return Y_DOWN_FROM_Z_UP @ torch.stack(poses) @ OPENCV_FROM_OPENGL
+
+
+def _theirs(cameras: Cameras) -> torch.Tensor:
+    return Y_DOWN_FROM_Z_UP.mT @ cameras.world_from_camera.double() @ OPENCV_FROM_OPENGL
+
+
+# -- transforms.json
+
+
+def read(source: Source, *, size: tuple[int, int] | None = None) -> Cameras:
+    """Frames come in the order of their file names, as nerfstudio takes them.
+
+    `size` rescales the lens to another image, or says the image's size where the file does not.
+    """
+    top = source.json
+    frames = top["frames"].items()
+    if all("file_path" in frame for frame in frames):
+        ordered = sorted(frames, key=lambda frame: natural(frame["file_path"].text()))
+        if ordered != frames:
+            note(f"{source.path.name}: the frames are taken in the order of their file names, not of the file.")
+        frames = ordered
+    fits: dict[LensModel, list[float]] = {}
+    numbers, sizes = [], set()
+    for frame in frames:
+        model = _model(source, top, frame, size)
+        if model not in fits:
+            fits[model] = fitted(source, f"field {frame.where}", model)
+        numbers.append(fits[model])
+        sizes.add(model.size)
+    if len(sizes) > 1:
+        source.fail("field w, h", "frames of one size", sorted(sizes))
+    where = [f"field {frame.where}.transform_matrix" for frame in frames]
+    poses = _ours([frame["transform_matrix"].pose() for frame in frames])
+    lens = gather_lens(source, where, numbers, sizes.pop())
+    return gather(source, where, poses, lens if size is None else lens.resized(*checked_size(size)), "arbitrary")
+
+
+def _model(source: Source, top: Node, frame: Node, size: tuple[int, int] | None) -> LensModel:
+    """The lens of one frame: its own numbers, else the file's."""
+
+    def find(key: str) -> Node | None:
+        return frame.get(key) or top.get(key)
+
+    def number(key: str, default: float) -> float:
+        node = find(key)
+        return default if node is None else node.number()
+
+    width, height = _image_size(source, find("w"), find("h"), size)
+    if find("fl_x") is None and find("camera_angle_x") is None:
+        source.fail(f"field {frame.where}.fl_x", "fl_x or camera_angle_x", "neither")
+    fx = number("fl_x", 0.0) if find("fl_x") else _focal(width, number("camera_angle_x", 0.0))
+    fy = number("fl_y", 0.0) if find("fl_y") else _focal(height, number("camera_angle_y", 0.0)) or fx
+    if not (fx > 0 and fy > 0):
+        source.fail(f"field {frame.where}.fl_x" if "fl_x" in frame else "field fl_x", "above zero", f"{fx:g}, {fy:g}")
+    cx, cy = number("cx", width / 2), number("cy", height / 2)
+    k1, k2, k3, k4, p1, p2 = (number(key, 0.0) for key in ("k1", "k2", "k3", "k4", "p1", "p2"))
+    kind = find("camera_model")
+    name = "OPENCV" if kind is None else kind.text()
+    if name == "OPENCV_FISHEYE":
+        return OpenCVFisheye(fx, fy, cx, cy, k1, k2, k3, k4, (width, height))
+    if name not in PERSPECTIVE or k3 or k4:
+        found = f"{name} with k3 and k4" if name in PERSPECTIVE else name
+        source.fail("field camera_model", f"{', '.join(PERSPECTIVE)} or OPENCV_FISHEYE", found)
+    return Mei(0.0, k1, k2, p1, p2, fx, fy, cx, cy, (width, height))  # at xi 0 it is OpenCV's own model
+
+
+def _image_size(source: Source, w: Node | None, h: Node | None, size: tuple[int, int] | None) -> tuple[int, int]:
+    if w is None or h is None:
+        if size is None:
+            source.fail("field w, h", "the image's size", "none", "Say it with size=(width, height).")
+        return checked_size(size)
+    if min(w.integer(), h.integer()) < 1:
+        source.fail("field w, h", "at least one pixel", (w.value, h.value))
+    return w.integer(), h.integer()
+
+
+def _focal(side: int, angle: float) -> float:
+    """Pixels from a field of view in radians; 0 where there is none."""
+    return side / 2 / math.tan(angle / 2) if 0 < angle < math.pi else 0.0
+
+
+def write(cameras: Cameras, *, file_path: str = "images/frame_{:05d}.png") -> bytes:
+    """`file_path` names the pictures; {:05d} stands for the frame's number, from 0."""
+    keys = ("fl_x", "fl_y", "cx", "cy")
+    numbers = lens_numbers(cameras).double()[:, :4]
+    shared = bool((numbers == numbers[0]).all())
+    width, height = cameras.lens.size
+    document: dict[str, Any] = {"camera_model": "OPENCV", "w": width, "h": height}
+    if shared:
+        document.update(zip(keys, numbers[0].tolist(), strict=True))
+    document.update(k1=0.0, k2=0.0, p1=0.0, p2=0.0)
+    document["frames"] = [
+        {
+            "file_path": file_path.format(i),
+            **({} if shared else dict(zip(keys, row, strict=True))),
+            "transform_matrix": pose,
+        }
+        for i, (row, pose) in enumerate(zip(numbers.tolist(), _theirs(cameras).tolist(), strict=True))
+    ]
+    return (json.dumps(document, indent=2) + "\n").encode()
+
+
+# -- the camera path
+
+
+def read_path(source: Source, *, size: tuple[int, int] | None = None) -> Cameras:
+    """`size` overrules the file's render size, or stands for it."""
+    top = source.json
+    if "camera_type" in top and top["camera_type"].text() != "perspective":
+        top["camera_type"].fail(
+            "perspective", top["camera_type"].value, "Export a perspective path; set the lens later."
+        )
+    if size is None and "render_width" in top and "render_height" in top:
+        size = top["render_width"].integer(), top["render_height"].integer()
+    if size is None:
+        note(f"{source.path.name} does not say its image size: taken as {DEFAULT_SIZE}. Say otherwise with size=.")
+    width, height = DEFAULT_SIZE if size is None else checked_size(size)
+    frames = top["camera_path"].items()
+    numbers = []
+    for frame in frames:
+        fov = frame["fov"].number()
+        if not 0 < fov < 180:
+            frame["fov"].fail("vertical degrees above 0 and below 180", fov)
+        focal = height / 2 / math.tan(math.radians(fov) / 2)
+        numbers.append([focal, focal, width / 2, height / 2, 0.0])
+        _check_aspect(source, frame, width / height)
+    where = [f"field {frame.where}.camera_to_world" for frame in frames]
+    poses = _ours([frame["camera_to_world"].pose() for frame in frames])
+    fps = top["fps"].number() if "fps" in top and top["fps"].value is not None else None
+    if fps is not None and fps <= 0:
+        top["fps"].fail("a positive number of frames a second", fps)
+    return gather(source, where, poses, gather_lens(source, where, numbers, (width, height)), "arbitrary", fps)
+
+
+def _check_aspect(source: Source, frame: Node, shape: float) -> None:
+    """Pixels are square: an aspect that the image does not have is said, for the first frame."""
+    said = frame["aspect"].number() if "aspect" in frame else shape
+    if frame.where.endswith("[0]") and abs(said / shape - 1) > 0.01:
+        note(f"{source.path.name}: aspect {said:.3f}, but the image's is {shape:.3f}; pixels are taken as square.")
+
+
+def write_path(cameras: Cameras) -> bytes:
+    (width, height), numbers = cameras.lens.size, lens_numbers(cameras).double()
+    fx, fy, cx, cy, _ = numbers.unbind(-1)
+    middle = torch.tensor([width / 2, height / 2], dtype=torch.float64)
+    if (fx / fy - 1).abs().max() > 1e-6 or (torch.stack([cx, cy], -1) - middle).abs().max() > 1e-3:
+        raise InputError(
+            "nerfstudio-path file",
+            "square pixels and a lens centred on the image, all it can hold",
+            f"focal {fx[0]:g}, {fy[0]:g} and centre {cx[0]:g}, {cy[0]:g} of {width} x {height}",
+            "Write the nerfstudio format (transforms.json) instead.",
+        )
+    fov = torch.rad2deg(2 * torch.atan2(torch.full_like(fy, height / 2), fy)).tolist()
+    flat = _theirs(cameras).reshape(-1, 16).tolist()
+    fps = cameras.fps
+    document = {
+        "camera_type": "perspective",
+        "render_width": width,
+        "render_height": height,
+        "fps": fps,
+        "seconds": None if fps is None else cameras.frames / fps,
+        "keyframes": [],
+        "camera_path": [
+            {"camera_to_world": pose, "fov": angle, "aspect": width / height}
+            for pose, angle in zip(flat, fov, strict=True)
+        ],
+    }
+    return (json.dumps(document, indent=2) + "\n").encode()

@@ -1,0 +1,156 @@
+"""PanShot: poses (T, 3, 4) world_from_camera in a gravity-aligned world, .npy; near distances in a .jsonl; and the
+requests that pair a pose file with a lens and a caption, .json.
+"""
+
+import io
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from curvedray.cameras import Cameras, Lens
+from curvedray.errors import InputError
+from curvedray.formats import realestate
+from curvedray.formats.build import DEFAULT_SIZE, checked_size, chosen_lens, gather, note
+from curvedray.formats.source import Node, Source
+
+
+@dataclass(frozen=True)
+class Request:
+    """One clip to generate: whose path, through which lens (degrees across the width, and xi), and of what."""
+
+    pose_path: str
+    x_fov: float
+    xi: float
+    caption: str
+
+
+def detect(source: Source) -> str | None:
+    return "a NumPy array" if source.content.startswith(b"\x93NUMPY") else None
+
+
+def detect_request(source: Source) -> str | None:
+    if not source.is_json:
+        return None
+    first = source.json.value[0] if isinstance(source.json.value, list) and source.json.value else source.json.value
+    return "pose_path with x_fov" if isinstance(first, dict) and {"pose_path", "x_fov"} <= set(first) else None
+
+
+def read(
+    source: Source,
+    *,
+    near_depth: float | None = None,
+    near_depths: str | Path | None = None,
+    clip: str | None = None,
+    zero_yaw: bool = False,
+    lens: Lens | str | None = None,
+    size: tuple[int, int] | None = None,
+) -> Cameras:
+    """Translations are divided by `near_depth`, or by the one that the file `near_depths` gives for `clip`.
+
+    `clip` is video_id-clip_id; left out, it is the pose file's name. `zero_yaw` turns the world about y so that the
+    first camera has no yaw, as UCPE does.
+    """
+    poses = source.pose_array(source.array())
+    cameras = gather(
+        source,
+        [f"frame {i}" for i in range(len(poses))],
+        poses,
+        chosen_lens(source, lens, size),
+        "arbitrary",
+        exact=True,
+    )
+    if zero_yaw:
+        cameras = replace(cameras, world_from_camera=without_first_yaw(cameras.world_from_camera))
+    if near_depths is not None:
+        near_depth = _near_depth(Source.open(Path(near_depths)), clip, source.path.stem)
+    if near_depth is None:
+        note(f"{source.path.name}: no near distance, so the unit is not known. Say near_depth= or near_depths=.")
+        return cameras
+    return cameras.scaled(near_depth)
+
+
+def without_first_yaw(poses: Float[Tensor, "t 4 4"]) -> Float[Tensor, "t 4 4"]:
+    """The world turned about y, so that the first camera looks along the plane x = 0."""
+    yaw = math.atan2(poses[0, 0, 2].item(), poses[0, 2, 2].item())
+    cos, sin = math.cos(-yaw), math.sin(-yaw)
+    turn = poses.new_tensor([[cos, 0, sin, 0], [0, 1, 0, 0], [-sin, 0, cos, 0], [0, 0, 0, 1]])
+    return turn @ poses
+
+
+def _near_depth(source: Source, clip: str | None, stem: str) -> float:
+    """The near distance of `clip`, or of the clip that a pose file called <clip> or <clip>-<a>-<b> belongs to."""
+    wanted = [clip] if clip else [stem, stem.rsplit("-", 2)[0]]
+    for number, line in enumerate(source.text.splitlines(), 1):
+        if not line.strip():
+            continue
+        row = Source(Path(f"{source.path.name}, line {number}"), line.encode()).json
+        if f"{row['video_id'].value}-{row['clip_id'].value}" in wanted:
+            return row["near_depth"].number()
+    return source.fail("", f"a line for the clip {wanted[-1]}", "none", "Name it with clip='video_id-clip_id'.")
+
+
+def read_requests(path: str | Path) -> list[Request]:
+    """Every request of a PanShot request file, in order."""
+    return [_request(node) for node in _nodes(Source.open(Path(path)))]
+
+
+def _nodes(source: Source) -> list[Node]:
+    return source.json.items() if isinstance(source.json.value, list) else [source.json]
+
+
+def _request(node: Node) -> Request:
+    caption = node["caption"].text() if "caption" in node else ""
+    return Request(node["pose_path"].text(), node["x_fov"].number(), node["xi"].number(), caption)
+
+
+def read_request(
+    source: Source,
+    *,
+    index: int | None = None,
+    root: str | Path | None = None,
+    near_depth: float | None = None,
+    near_depths: str | Path | None = None,
+    clip: str | None = None,
+    zero_yaw: bool = False,
+    size: tuple[int, int] | None = None,
+) -> Cameras:
+    """Request number `index` (from 0): its pose file, found under `root` (the request's own folder), and its lens.
+
+    The pose file may be PanShot's or RealEstate10K's; the lens is the request's either way.
+    """
+    nodes = _nodes(source)
+    if index is None and len(nodes) > 1:
+        source.fail("", "to be told which request", f"{len(nodes)} of them", f"Say index= 0 to {len(nodes) - 1}.")
+    if not 0 <= (index or 0) < len(nodes):
+        source.fail("", f"an index of 0 to {len(nodes) - 1}", index)
+    node = nodes[index or 0]
+    request = _request(node)
+    if size is None:
+        note(f"{source.path.name} does not say its image size: taken as {DEFAULT_SIZE}. Say otherwise with size=.")
+    width, height = DEFAULT_SIZE if size is None else checked_size(size)
+    try:
+        fov, xi = torch.tensor([request.x_fov, request.xi], dtype=torch.float64)
+        lens = Lens.from_fov(fov, xi, width, height)
+    except InputError as error:
+        node["x_fov"].fail(error.expected, error.got, error.fix)
+    if not request.pose_path.strip() or "\0" in request.pose_path:
+        node["pose_path"].fail("the path of a pose file", request.pose_path)
+    poses = Source.open(Path(root or source.path.parent) / request.pose_path, source.mirrored_world)
+    if detect(poses):
+        return read(poses, near_depth=near_depth, near_depths=near_depths, clip=clip, zero_yaw=zero_yaw, lens=lens)
+    cameras = replace(realestate.read(poses, size=(width, height)), lens=lens)
+    return cameras if near_depth is None else cameras.scaled(near_depth)
+
+
+def write(cameras: Cameras, *, near_depth: float = 1.0) -> bytes:
+    """Translations are multiplied by `near_depth`, for a file whose reader will divide by it."""
+    poses = cameras.world_from_camera[:, :3].clone()
+    poses[..., 3] *= near_depth
+    out = io.BytesIO()
+    np.save(out, poses.numpy(), allow_pickle=False)
+    return out.getvalue()

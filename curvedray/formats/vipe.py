@@ -1,0 +1,86 @@
+"""ViPE's pose/*.npz: `data` (T, 4, 4) world_from_camera with OpenCV axes, `inds` the frames' numbers, in metres.
+
+The lens is in intrinsics/<same name>.npz beside the pose folder: fx fy cx cy, and xi for its `mei` cameras.
+"""
+
+import io
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from curvedray.cameras import Cameras, Lens
+from curvedray.formats.build import checked_size, chosen_lens, gather, gather_lens, note
+from curvedray.formats.source import Source
+
+
+def detect(source: Source) -> str | None:
+    if not source.content.startswith(b"PK\x03\x04"):
+        return None
+    try:
+        with zipfile.ZipFile(io.BytesIO(source.content)) as archive:
+            names = archive.namelist()
+    except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError):
+        return "a zip archive, damaged"
+    return "an archive of arrays with data and inds" if {"data.npy", "inds.npy"} <= set(names) else None
+
+
+def read(
+    source: Source,
+    *,
+    lens: Lens | str | None = None,
+    size: tuple[int, int] | None = None,
+    intrinsics: str | Path | None = None,
+) -> Cameras:
+    """`intrinsics` is the path of ViPE's intrinsics file; left out, the one beside the pose folder, if there is one."""
+    data, inds = _arrays(source)
+    if len(inds) > 1 and not (np.diff(inds) == 1).all():
+        note(f"{source.path.name}: {len(inds)} frames of {inds[0]} to {inds[-1]}; the gaps are not kept.")
+    poses = source.pose_array(data, "array 'data'")
+    beside = source.path.parent.parent / "intrinsics" / source.path.name
+    if intrinsics is None and lens is None and beside.is_file():
+        note(f"{source.path.name}: the lens is read from {beside}.")
+        intrinsics = beside
+    glass = chosen_lens(source, lens, size) if intrinsics is None else _lens(Path(intrinsics), inds, size)
+    return gather(source, [f"frame {i}" for i in inds.tolist()], poses, glass, "metric", exact=True)
+
+
+def _arrays(source: Source) -> tuple[np.ndarray, np.ndarray]:
+    arrays = source.arrays()
+    for name in ("data", "inds"):
+        if name not in arrays:
+            source.fail(f"array {name!r}", "to find it", f"only {', '.join(arrays) or 'none'}")
+    data, inds = arrays["data"], arrays["inds"]
+    if inds.ndim != 1 or inds.dtype.kind not in "iu" or data.ndim < 2 or len(inds) != len(data) or not len(data):
+        source.fail("array 'inds'", "one whole number a row of data", f"shapes {inds.shape} and {data.shape}")
+    return data.astype(np.float64), inds.astype(np.int64)
+
+
+def _lens(path: Path, frames: np.ndarray, size: tuple[int, int] | None) -> Lens:
+    source = Source.open(path)
+    data, inds = _arrays(source)
+    if data.ndim != 2 or data.shape[1] not in (4, 5) or not np.isfinite(data).all():
+        source.fail("array 'data'", "rows of fx fy cx cy, and xi if there is one", f"shape {data.shape}")
+    rows = dict(zip(inds.tolist(), data.tolist(), strict=True))
+    numbers = []
+    for frame in frames.tolist():
+        if frame not in rows:
+            source.fail(f"frame {frame}", "a lens for every pose", "none")
+        numbers.append([*rows[frame][:4], *(rows[frame][4:] or [0.0])])
+    if size is None:
+        # ViPE keeps the principal point in the middle of the image.
+        size = (max(1, round(2 * numbers[0][2])), max(1, round(2 * numbers[0][3])))
+        note(f"{path.name} does not say its image size: {size}, twice its centre. Say otherwise with size=.")
+    return gather_lens(source, [f"frame {i}" for i in frames.tolist()], numbers, checked_size(size))
+
+
+def write(cameras: Cameras) -> bytes:
+    out = io.BytesIO()
+    arrays = {"data": cameras.world_from_camera.numpy(), "inds": np.arange(cameras.frames)}
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, array in arrays.items():
+            member = io.BytesIO()
+            np.save(member, array, allow_pickle=False)
+            # A fixed date: the same cameras give the same bytes.
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0)), member.getvalue())
+    return out.getvalue()
