@@ -1,0 +1,120 @@
+"""Imports point one way, only wan.py opens the door to diffusers, and `import curvedray` stays light."""
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "curvedray"
+
+# From the ground up. A module may import only what is listed before it; a folder counts as one.
+TABLE = """
+errors
+ucm cameras lens_models lens_fits lenses
+moves move_text trajectories recognise describe
+media formats pictures
+encoding kernels relative radial
+models adapter_config methods adapter adapter_file ucpe_weights
+flow wan words codec embedded cost
+raycast themes world
+clips data_check folders cache recipes muon checkpoints train
+generate
+evaluate
+doctor
+app cli __main__
+"""
+ORDER = TABLE.split()
+RANK = {name: rank for rank, name in enumerate(ORDER)}
+# The one look upwards: attention picks its backend when it is called, and the backends are made of encoding's parts.
+CHOSEN_AT_CALL = {("encoding", "kernels")}
+FOREIGN = {"diffusers", "transformers"}
+HEAVY = ["scipy", "diffusers", "transformers", "matplotlib", "av", "pydantic", "typer", "rich", "PIL", "pycolmap"]
+
+
+def modules():
+    """Every module's dotted name below curvedray, and its file; the package's own door is not one of them."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        if parts != ("__init__",):
+            yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
+
+
+MODULES = dict(modules())
+
+
+def imported(path, name):
+    """Dotted names that a file imports, also inside functions; `from a import b` gives a.b where b is a module."""
+    package = f"curvedray.{name}".split(".") if path.name == "__init__.py" else f"curvedray.{name}".split(".")[:-1]
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = ".".join(package[: len(package) - node.level + 1]) if node.level else ""
+            base = ".".join(filter(None, [base, node.module]))
+            for alias in node.names:
+                whole = f"{base}.{alias.name}"
+                yield whole if whole.removeprefix("curvedray.") in MODULES else base
+
+
+def ours(path, name):
+    return {i.removeprefix("curvedray.") for i in imported(path, name) if i.startswith("curvedray.")}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_imports_point_one_way(name):
+    unit = name.split(".")[0]
+    assert unit in RANK, f"curvedray/{unit} is new: add it to TABLE in {Path(__file__).name}, after all that it imports"
+    for target in ours(MODULES[name], name):
+        other = target.split(".")[0]
+        assert other in RANK, f"{name} imports curvedray.{other}, which is not in TABLE"
+        below = other == unit or RANK[other] < RANK[unit] or (name, target) in CHOSEN_AT_CALL
+        assert below, f"{name} imports {target}, which stands above it"
+
+
+def test_the_table_names_nothing_twice():
+    assert len(RANK) == len(ORDER)
+
+
+def test_no_module_imports_itself_through_others():
+    """Within a folder, too, imports never come back round."""
+    graph = {name: ours(path, name) for name, path in MODULES.items()}
+    for name, target in CHOSEN_AT_CALL:
+        graph[name].discard(target)
+    done, walking = set(), []
+
+    def walk(name):
+        assert name not in walking, " -> ".join([*walking[walking.index(name) :], name])
+        if name in done or name not in graph:
+            return
+        walking.append(name)
+        for target in sorted(graph[name]):
+            walk(target)
+        done.add(walking.pop())
+
+    for name in graph:
+        walk(name)
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if name != "wan"])
+def test_only_wan_opens_the_door_to_diffusers(name):
+    roots = {i.split(".")[0] for i in imported(MODULES[name], name)}
+    assert not roots & FOREIGN, f"{name} imports {roots & FOREIGN}; go through curvedray.wan"
+
+
+def test_importing_curvedray_brings_in_nothing_heavy_and_is_quick():
+    script = f"""
+import json, sys, time
+import torch
+before, start = set(sys.modules), time.process_time()
+import curvedray
+took = time.process_time() - start
+brought = {{name.split(".")[0] for name in set(sys.modules) - before}}
+print(json.dumps([took, sorted(brought & set({HEAVY}))]))
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    took, brought = json.loads(run.stdout)
+    assert brought == []
+    assert took < 1.0, f"{took:.2f} s of processor time beyond torch"
