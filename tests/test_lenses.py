@@ -116,6 +116,7 @@ def test_kitti360_is_the_fit_of_its_calibration_and_shows_its_circle():
     assert fit.rms_degrees < 0.11
     assert fit.max_degrees < 0.21
     assert fit.covered == 1
+    assert 10 < fit_ucm(KITTI360_IMAGE_02).max_pixels < 15  # the rim is why max_angle exists
     mask = named_lens("kitti360", 350, 350).mask()
     assert not mask[[0, 0, -1, -1], [0, -1, 0, -1]].any()
     radius = fit.lens.focal.mean().item() / fit.lens.xi.item() / 4

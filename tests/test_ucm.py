@@ -174,6 +174,21 @@ def test_a_pixel_does_not_change_with_distance(xi, power, seed):
     torch.testing.assert_close(far, pixels, rtol=1e-4, atol=1e-3)
 
 
+@pytest.mark.parametrize("xi", [1.3, 2.2])
+def test_float32_rays_are_good_to_a_thousandth_at_the_very_circle(xi):
+    lens = lens_of(xi, dtype=torch.float32)
+    radius = lens.focal[0] / math.sqrt(xi * xi - 1)
+    steps = torch.cat([1 - torch.logspace(-8, -2, 400), torch.linspace(0, 0.99, 100)])
+    pixels = lens.center + radius * steps[:, None] * torch.tensor([0.6, 0.8])
+    rays, exists = lens.unproject(pixels)
+    wanted, also = lens.to(torch.float64).unproject(pixels.double())
+    both = exists & also
+    assert both.float().mean() > 0.9
+    error = (rays - wanted).norm(dim=-1)
+    assert error[both].max() < 1e-3
+    assert error[both & (steps < 0.99)].max() < 2e-6
+
+
 def test_geometry_stays_in_float32_for_half_precision_input():
     lens = lens_of(0.8, dtype=torch.float32)
     pixels = torch.tensor([[10.0, 20.0]])
