@@ -13,6 +13,7 @@ import torch
 
 from curvedray.cameras import Cameras, inverse_pose
 from curvedray.errors import InputError
+from curvedray.formats import colmap_binary
 from curvedray.formats.build import fitted, gather, gather_lens, lens_numbers
 from curvedray.formats.source import Source, complete, natural
 from curvedray.lenses import EUCM, LensModel, Mei, OpenCVFisheye
@@ -49,8 +50,11 @@ def read(source: Source) -> Cameras:
     source = replace(source, path=_folder(source))
     if not detect(source):
         source.fail("", "a folder with cameras and images, .bin or .txt", "none of them", "Look in sparse/0.")
+    colmap = pycolmap()
+    if (source.path / "cameras.bin").is_file():
+        colmap_binary.check(source.path, colmap)
     try:
-        model = pycolmap().Reconstruction(source.path)
+        model = colmap.Reconstruction(source.path)
     except (ValueError, RuntimeError, IndexError, MemoryError, OverflowError) as error:
         source.fail("", "a COLMAP model", error, "Is a file cut short?")
     images = sorted((image for image in model.images.values() if image.has_pose), key=lambda i: natural(i.name))
