@@ -40,9 +40,7 @@ class LensFit:
 
 def fit_ucm(model: LensModel, max_angle: float = 180.0) -> LensFit:
     """The UCM lens nearest in pixels to `model`, over what its image shows within max_angle degrees of the axis."""
-    if not 0 < max_angle <= 180:
-        raise InputError("max_angle", "degrees in (0, 180]", max_angle)
-    limit = math.radians(max_angle)
+    limit = _radians(max_angle)
     if (lens := model.as_ucm()) is not None:
         return LensFit(replace(lens, max_angle=limit), model, 0.0, 0.0, 0.0, 0.0, 1.0)
     from scipy.optimize import least_squares
@@ -143,7 +141,7 @@ def compare(lens: Lens, model: LensModel, rays: Float[Tensor, "n 3"]) -> LensFit
 
 def directions_in_image(lens: Lens | LensModel, max_angle: float) -> Float[Tensor, "n 3"]:
     """Unit rays spread evenly over the directions within max_angle degrees that land inside the image."""
-    limit = math.radians(max_angle)
+    limit = _radians(max_angle)
     for _ in range(2):  # once to find how wide the image sees, once to spend every ray inside that
         rays = cap(limit)
         pixels, valid = lens.project(rays)
@@ -160,3 +158,9 @@ def cap(angle: float) -> Float[Tensor, "n 3"]:
     z = 1 - (1 - math.cos(angle)) * (index + 0.5) / RAYS
     across, turn = (1 - z * z).clamp_min(0).sqrt(), index * math.pi * (3 - math.sqrt(5))
     return torch.stack([across * turn.cos(), across * turn.sin(), z], -1)
+
+
+def _radians(max_angle: float) -> float:
+    if not 0 < max_angle <= 180:
+        raise InputError("max_angle", "degrees in (0, 180]", max_angle)
+    return math.radians(max_angle)

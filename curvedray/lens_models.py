@@ -8,7 +8,7 @@ Pixel centres lie at +0.5, as everywhere here (and in COLMAP). OpenCV puts them 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import ClassVar
 
 import numpy as np
@@ -29,6 +29,14 @@ class LensModel(ABC):
     size: tuple[int, int]
     start: ClassVar[tuple[float, ...]] = ()
     reach: ClassVar[float] = 180.0  # degrees from the axis over which the model is worth fitting
+
+    def __post_init__(self) -> None:
+        if min(self.size) < 1:
+            raise InputError(type(self).__name__, "a size of at least one pixel", self.size)
+        for field in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            if field.name != "size" and not math.isfinite(value):
+                raise InputError(f"{type(self).__name__}.{field.name}", "a finite number", value)
 
     @abstractmethod
     def formula(self, points: Points) -> Pixels:
@@ -162,6 +170,7 @@ class EUCM(LensModel):
     start: ClassVar[tuple[float, ...]] = (0.5, 1.0)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not (0 <= self.alpha < 1 and self.beta > 0):
             raise InputError("EUCM", "alpha in [0, 1) and beta > 0", f"alpha {self.alpha}, beta {self.beta}")
 
@@ -196,6 +205,7 @@ class DoubleSphere(LensModel):
     start: ClassVar[tuple[float, ...]] = (0.0, 0.5)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not 0 <= self.alpha < 1:
             raise InputError("DoubleSphere", "alpha in [0, 1)", self.alpha)
 
@@ -231,6 +241,11 @@ class Mei(LensModel):
     u0: float
     v0: float
     size: tuple[int, int]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.xi < 0:
+            raise InputError("Mei.xi", "a number >= 0", self.xi)
 
     def _plane(self, points: Points) -> Tensor:
         return points[..., :2] / (points[..., 2:] + self.xi * points.norm(dim=-1, keepdim=True))

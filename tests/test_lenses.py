@@ -225,9 +225,21 @@ def test_the_first_fold_is_where_the_slope_is_zero():
     assert not OpenCVFisheye(1, 1, 0, 0, 0, 0, 0, 0, SIZE).project(torch.zeros(1, 3))[1].any()
 
 
-@pytest.mark.parametrize("make", [lambda: EUCM(1, 1, 0, 0, 1.0, 1.0, SIZE), lambda: EUCM(1, 1, 0, 0, 0.5, 0.0, SIZE)])
-def test_impossible_models_are_refused(make):
-    with pytest.raises(InputError, match="EUCM"):
+BAD_MODELS = {
+    "EUCM": lambda: EUCM(1, 1, 0, 0, 1.0, 1.0, SIZE),
+    "beta 0": lambda: EUCM(1, 1, 0, 0, 0.5, 0.0, SIZE),
+    "alpha": lambda: DoubleSphere(1, 1, 0, 0, 0.0, -0.1, SIZE),
+    "Mei.xi": lambda: replace(KITTI360_IMAGE_02, xi=-1.0),
+    "Mei.k1": lambda: replace(KITTI360_IMAGE_02, k1=math.nan),
+    "Radial.fx": lambda: Radial(math.inf, 1, 0, 0, 0, 0, SIZE),
+    "Pinhole": lambda: Pinhole(1, 1, 0, 0, (0, 4)),
+    "Lens.focal": lambda: fit_ucm(replace(KITTI360_IMAGE_02, gamma1=0.0)),
+}
+
+
+@pytest.mark.parametrize(("says", "make"), BAD_MODELS.items(), ids=BAD_MODELS.keys())
+def test_impossible_models_are_refused(says, make):
+    with pytest.raises(InputError, match=says):
         make()
 
 
@@ -341,6 +353,8 @@ def test_a_fit_that_loses_part_of_the_view_says_so():
 def test_bad_requests_are_refused():
     with pytest.raises(InputError, match="max_angle"):
         fit_ucm(KITTI360_IMAGE_02, max_angle=0.0)
+    with pytest.raises(InputError, match="max_angle"):
+        fit_model(Radial, double(60.0, 0.5), max_angle=200.0)
     with pytest.raises(InputError, match="one lens"):
         fit_model(EUCM, Lens.from_fov(torch.tensor([60.0, 70.0]), 0.0))
     with pytest.raises(InputError, match="nothing lands"):
