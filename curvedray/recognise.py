@@ -22,6 +22,7 @@ STILL_LENGTH = 1e-3  # of the unit: a camera that moves less stands still
 STILL_ANGLE = np.deg2rad(0.1)
 STILL_ZOOM = 1e-3  # of the focal length's logarithm
 PURE = 0.98  # of a motion's size that must lie along one axis
+EXACT = 1e-4  # of its radius: an orbit that breathes less is no crane
 ROUND = 0.05  # of its radius that an orbit may breathe
 FIT = 0.02  # of its size that a path may leave a move by
 PART = 0.05  # of the largest part below which a part is not worth a word
@@ -57,7 +58,7 @@ class _Path:
     def __len__(self) -> int:
         return len(self.zoom)
 
-    def part(self, frames: "Array | slice") -> "_Path":
+    def part(self, frames: NDArray[np.int64] | slice) -> "_Path":
         return _Path(self.rotation[frames], self.position[frames], self.zoom[frames])
 
     def seen_from(self, axes: Array) -> "_Path":
@@ -174,11 +175,12 @@ def _around(path: _Path) -> _Part | None:
     side, height = "left" if yaw.sum() > 0 else "right", "up" if pitch.sum() < 0 else "down"
     angle = _so_far(yaw if round_it else pitch)
     progress = angle / (angle[-1] or 1.0)
-    if np.ptp(radius) <= ROUND * radius.mean() and (round_it or over_it):
-        return _Part(Move("orbit", side if round_it else height, _degrees(angle[-1]), first), progress)
-    slides = _slides(path) if over_it else None
+    breathing = np.ptp(radius) / radius.mean()
+    slides = _slides(path) if over_it and breathing > EXACT else None
     if slides and [(i.move.name, i.move.direction) for i in slides] == [("pedestal", height)]:
         return _Part(Move("crane", height, slides[0].move.amount, first), slides[0].progress)
+    if breathing <= ROUND and (round_it or over_it):
+        return _Part(Move("orbit", side if round_it else height, _degrees(angle[-1]), first), progress)
     nearing = (radius - radius[0]) / ((radius[-1] - radius[0]) or 1.0)
     if round_it and np.abs(nearing - progress).max() <= IN_STEP:
         last = Quantity(float(radius[-1]), "near")
@@ -263,39 +265,66 @@ def _steady(channels: Array) -> tuple[Array, Array]:
 
 def _in_turn(path: _Path) -> Step | None:
     """One move after another: cut where the camera is held, and each piece into the longest moves."""
-    held = path.held
-    cuts = np.flatnonzero(np.diff(held.astype(int))) + 1
+    cuts = (np.flatnonzero(np.diff(path.held.astype(int))) + 1).tolist()
     steps: list[Step] = []
-    for begin, end in zip([0, *cuts], [*cuts, len(held)], strict=True):
-        if held[begin]:
-            steps.append(Move("static", share=float(end - begin)))
-            continue
-        while begin < end:
-            # A corner between two frames belongs to neither move, so the next may begin a frame late.
-            found = _longest(path, begin, end) or (_longest(path, begin + 1, end) if steps else None)
-            if found is None or len(steps) == MOST_MOVES:
-                return None
-            steps.append(found[0])
-            begin = found[1]
+    for begin, end in zip([0, *cuts], [*cuts, len(path) - 1], strict=True):
+        spans = [(begin, end)] if path.held[begin] else _spans(path, begin, end)
+        moves = [_single(path, *i) for i in spans]
+        steps += [replace(i, share=float(b - a)) for i, (a, b) in zip(moves, spans, strict=True) if i]
+        if not spans or len(steps) > MOST_MOVES:
+            return None
     return Sequence(tuple(steps)) if len(steps) > 1 else None
 
 
-def _longest(path: _Path, begin: int, last: int) -> tuple[Move, int] | None:
-    """The longest single move from `begin`, by bisection: the beginning of a move is a move too."""
+def _single(path: _Path, begin: int, end: int) -> Move | None:
+    """The one move that the frames from begin to end make, if they make one."""
+    step = _whole(path.part(slice(begin, end + 1)))
+    return step if isinstance(step, Move) and end - begin >= SHORTEST - 1 else None
 
-    def one(end: int) -> Move | None:
-        step = _whole(path.part(slice(begin, end + 1)))
-        return step if isinstance(step, Move) else None
 
-    good, bad = begin + SHORTEST - 1, last + 1
-    if good > last or not one(good):
+def _spans(path: _Path, begin: int, last: int) -> list[tuple[int, int]]:
+    """Where single moves begin and end from one frame to another; none if they do not reach the end."""
+    spans: list[tuple[int, int]] = []
+    while begin < last and len(spans) <= MOST_MOVES:
+        if spans and not _single(path, begin, min(begin + SHORTEST - 1, last)):
+            begin += 1  # a corner between two frames belongs to neither move
+        end = _farthest(path, begin, last)
+        if end is None:
+            return []
+        if spans:
+            begin = _corner(path, spans, begin, end)
+        spans.append((begin, end))
+        begin = end
+    return spans if spans and spans[-1][1] == last else []
+
+
+def _corner(path: _Path, spans: list[tuple[int, int]], begin: int, end: int) -> int:
+    """The first move took frames of the second as far as tolerance allowed; give half of what both can have back."""
+    second = _single(path, begin, end)
+    earliest = begin
+    while earliest - 1 > spans[-1][0] + SHORTEST:
+        longer = _single(path, earliest - 1, end)
+        if not (second and longer and second.name == longer.name):
+            break
+        earliest -= 1
+    first, last = spans[-1]
+    if earliest < last:
+        begin = (earliest + last) // 2
+        spans[-1] = (first, begin)
+    return begin
+
+
+def _farthest(path: _Path, begin: int, last: int) -> int | None:
+    """The last frame that one move from `begin` reaches, by bisection: the beginning of a move is a move too."""
+    low, high = begin + SHORTEST - 1, last
+    if low > high or not _single(path, begin, low):
         return None
-    while bad - good > 1:
-        middle = (good + bad) // 2 if bad <= last else last
-        good, bad = (middle, bad) if one(middle) else (good, middle)
-    found = one(good)
-    assert found is not None, "only ends that are one move become `good`"
-    return replace(found, share=float(good - begin)), good
+    if _single(path, begin, high):
+        return high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if _single(path, begin, middle) else (low, middle)
+    return low
 
 
 def _so_far(steps: Array) -> Array:

@@ -1,0 +1,211 @@
+"""`curvedray cameras`: what a camera file holds, in words; one format into another; what there is to choose from."""
+
+import ast
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from curvedray.errors import InputError
+
+group = typer.Typer(help="Camera files and moves: describe, convert, list.", no_args_is_help=True)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for a script instead of words.")]
+Near = Annotated[
+    float | None,
+    typer.Option(help="Near distance, in the file's unit (for --move in metres); the result is in unit `near`."),
+]
+Size = Annotated[str | None, typer.Option(help="Image size as WIDTHxHEIGHT, for files that do not say it.")]
+LensName = Annotated[str | None, typer.Option("--lens", help="A lens by name, for files without one.")]
+Options = Annotated[
+    list[str] | None, typer.Option("--option", help="A reader's own option as NAME=VALUE; may be repeated.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    app.add_typer(group, name="cameras")
+
+
+@group.command()
+def describe(
+    file: Annotated[Path | None, typer.Argument(help="A camera file.")] = None,
+    format: Annotated[str | None, typer.Option(help="Its format; found from its content if left out.")] = None,
+    move: Annotated[str | None, typer.Option(help='Moves in place of a file: "orbit left 40deg".')] = None,
+    lens: LensName = None,
+    frames: Annotated[int | None, typer.Option(help="Frames of the move (81), or to resample the file to.")] = None,
+    size: Size = None,
+    near: Near = None,
+    option: Options = None,
+    as_json: Json = False,
+) -> None:
+    """Say a trajectory in words and numbers: frames, unit, path, turning, lens, and what the move looks like."""
+    from rich.console import Console
+
+    from curvedray.describe import describe as say
+
+    found = None
+    if move is not None:
+        if file is not None or format or option:
+            raise InputError("describe", "a file with its options, or --move, not both", file or format or option)
+        cameras = _moved(move, lens, frames, size, near)
+    else:
+        cameras, found = _read(file, format, size, lens, option)
+        cameras = _adjusted(cameras, near, frames)
+    description = say(cameras)
+    if as_json:
+        typer.echo(json.dumps(description.to_dict() | {"format": found}, indent=2))
+        return
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(str(description), markup=False)
+    if found:
+        console.print(f"format {found}", markup=False)
+    if description.move:
+        console.print(f'as text: "{description.move}"', markup=False)
+
+
+@group.command()
+def make(
+    move: Annotated[str, typer.Argument(help='The moves: "orbit left 40deg, then dolly in 0.5".')],
+    target: Annotated[Path, typer.Argument(help="The camera file to write.")],
+    target_format: Annotated[str | None, typer.Option("--to", help="The format to write; from the ending.")] = None,
+    lens: LensName = None,
+    frames: Annotated[int, typer.Option(help="How many frames.")] = 81,
+    size: Size = None,
+    near: Near = None,
+) -> None:
+    """Write the camera file of a move."""
+    from curvedray.formats import write_cameras
+
+    cameras = _moved(move, lens, frames, size, near)
+    write_cameras(cameras, target, target_format)
+    _say(f"{target}: {len(cameras)} cameras, unit {cameras.unit}")
+
+
+@group.command()
+def convert(
+    source: Annotated[Path, typer.Argument(help="The camera file to read.")],
+    target: Annotated[Path, typer.Argument(help="The camera file to write.")],
+    source_format: Annotated[str | None, typer.Option("--from", help="Its format; found from its content.")] = None,
+    target_format: Annotated[str | None, typer.Option("--to", help="The format to write; from the ending.")] = None,
+    near: Near = None,
+    frames: Annotated[int | None, typer.Option(help="Resample in time to this many frames.")] = None,
+    relative: Annotated[bool, typer.Option("--relative", help="Put the first camera at the origin.")] = False,
+    lens: LensName = None,
+    size: Size = None,
+    option: Options = None,
+) -> None:
+    """Read one camera format and write another; rescaled, resampled or moved to the origin if asked."""
+    from curvedray.formats import write_cameras
+
+    cameras, found = _read(source, source_format, size, lens, option)
+    cameras = _adjusted(cameras, near, frames)
+    write_cameras(cameras.relative_to_first() if relative else cameras, target, target_format)
+    _say(f"{source} ({found}) -> {target}: {len(cameras)} cameras, unit {cameras.unit}")
+
+
+@group.command("list")
+def list_all(as_json: Json = False) -> None:
+    """Every move, lens and file format, with what it means."""
+    from rich.console import Console
+    from rich.table import Table
+
+    tables = _tables()
+    if as_json:
+        typer.echo(json.dumps(tables, indent=2))
+        return
+    console = Console()
+    for title, rows in tables.items():
+        table = Table(title=title, title_justify="left", show_edge=False, expand=True)
+        for column in rows[0]:
+            table.add_column(
+                column, overflow="fold", ratio=4 if column in ("what it does", "convention", "about") else 2
+            )
+        for row in rows:
+            table.add_row(*(", ".join(i) if isinstance(i, list) else str(i) for i in row.values()))
+        console.print(table, "\n")
+
+
+def _tables() -> dict[str, list[dict[str, Any]]]:
+    from curvedray.formats import FORMATS
+    from curvedray.lenses import list_lenses
+    from curvedray.moves import ALIASES, KINDS
+
+    moves = [
+        {
+            "move": name,
+            "directions": list(kind.directions),
+            "default": " ".join(str(i) for i in (kind.amount, kind.distance_word, kind.distance) if i),
+            "what it does": f"{kind.meaning}. {kind.note}".strip(),
+            "also called": [alias for alias, names in ALIASES.items() if name in names],
+        }
+        for name, kind in KINDS.items()
+    ]
+    lenses = [{"lens": i.name, "hFoV": i.hfov, "xi": i.xi, "about": i.about} for i in list_lenses()]
+    formats = [
+        {
+            "format": i.name,
+            "endings": list(i.extensions),
+            "convention": i.convention,
+            "not in the file": i.lost,
+            "written": "yes" if i.write else "no",
+        }
+        for i in FORMATS.values()
+    ]
+    return {"moves": moves, "lenses": lenses, "formats": formats}
+
+
+def _moved(move: str, lens: str | None, frames: int | None, size: str | None, near: float | None) -> Any:
+    from curvedray.lenses import named_lens
+    from curvedray.trajectories import trajectory
+
+    width, height = _pixels(size) or (832, 480)
+    chosen = named_lens(lens or "pinhole-90", width, height)
+    return trajectory(move, chosen, 81 if frames is None else frames, near=near)
+
+
+def _read(file: Path | None, format: str | None, size: str | None, lens: str | None, option: list[str] | None) -> Any:
+    """The file's cameras and its format's name."""
+    from curvedray.formats import detect_format, read_cameras
+
+    if file is None:
+        raise InputError("describe", "a camera file, or --move", "neither")
+    options = dict(_option(i) for i in option or [])
+    given = {"size": _pixels(size), "lens": lens}
+    options |= {name: value for name, value in given.items() if value is not None}
+    name = format or detect_format(file).name
+    return read_cameras(file, name, **options), name
+
+
+def _adjusted(cameras: Any, near: float | None, frames: int | None) -> Any:
+    from curvedray.trajectories import resample
+
+    cameras = cameras if near is None else cameras.scaled(near)
+    return cameras if frames is None else resample(cameras, frames)
+
+
+def _say(text: str) -> None:
+    """To stderr, so that stdout is only ever the result."""
+    from rich.console import Console
+
+    Console(stderr=True, highlight=False, soft_wrap=True).print(text, markup=False)
+
+
+def _pixels(size: str | None) -> tuple[int, int] | None:
+    if size is None:
+        return None
+    width, _, height = size.lower().partition("x")
+    if not (width.isdecimal() and height.isdecimal()):
+        raise InputError("--size", "WIDTHxHEIGHT, such as 832x480", size)
+    return int(width), int(height)
+
+
+def _option(text: str) -> tuple[str, Any]:
+    """NAME=VALUE, where a value that is a Python literal (a number, a tuple, True) is taken as that, else as text."""
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise InputError("--option", "NAME=VALUE", text)
+    try:
+        return name.replace("-", "_"), ast.literal_eval(value)
+    except (ValueError, SyntaxError):
+        return name.replace("-", "_"), value
