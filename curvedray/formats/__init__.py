@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast, get_args
 
 import torch
 
@@ -46,7 +46,7 @@ def read_cameras(
     path: str | Path,
     format: str | None = None,
     *,
-    unit: Unit | None = None,
+    unit: str | None = None,
     fps: float | None = None,
     mirrored_world: bool = False,
     dtype: torch.dtype = torch.float32,
@@ -64,7 +64,9 @@ def read_cameras(
         raise InputError(str(path), f"a {chosen.name} file", "a folder")
     _check_options(chosen, chosen.read, options)
     cameras = chosen.read(source, **options)
-    cameras = cameras if unit is None else replace(cameras, unit=unit)
+    if unit is not None and unit not in get_args(Unit):
+        raise InputError("unit", " or ".join(get_args(Unit)), unit)
+    cameras = cameras if unit is None else replace(cameras, unit=cast(Unit, unit))
     cameras = cameras if fps is None else replace(cameras, fps=fps)
     return cameras.to(dtype)
 

@@ -6,7 +6,6 @@ t frame
 import logging
 import math
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -143,14 +142,18 @@ def checked_size(size: Any) -> tuple[int, int]:
 
 
 def frame_rate(seconds: Sequence[float], tolerance: float) -> float | None:
-    """Frames a second, where the times are even to within `tolerance` seconds, as a ratio like 24 or 24000/1001."""
+    """Frames a second, where the times are even to within `tolerance` seconds; None where they are not.
+
+    Times are rounded, so the rate is the first that fits of a whole number, one slowed by 1000/1001 as television is,
+    and one of three decimals.
+    """
     count = len(seconds) - 1
     step = (seconds[-1] - seconds[0]) / count if count > 0 else 0.0
     even = all(abs(time - seconds[0] - i * step) <= tolerance for i, time in enumerate(seconds))
-    if not (even and step > 2 * tolerance and math.isfinite(1 / step)):
+    if not (even and step > 2 * tolerance and 1e-6 < step < 1e6):
         return None
-    rate = float(Fraction(1 / step).limit_denominator(1001))
-    return rate if rate > 0 and abs(1 / rate - step) * count <= 2 * tolerance else 1 / step
+    usual = (round(1 / step), round(1.001 / step) * 1000 / 1001, round(1000 / step) / 1000)
+    return next((float(r) for r in usual if r > 0 and abs(1 / r - step) * count <= 2 * tolerance), 1 / step)
 
 
 def note(message: str) -> None:

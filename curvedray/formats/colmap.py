@@ -55,9 +55,10 @@ def read(source: Source) -> Cameras:
         colmap_binary.check(source.path, colmap)
     try:
         model = colmap.Reconstruction(source.path)
+        named = [(image.name, image) for image in model.images.values() if image.has_pose]
     except (ValueError, RuntimeError, IndexError, MemoryError, OverflowError) as error:
         source.fail("", "a COLMAP model", error, "Is a file cut short?")
-    images = sorted((image for image in model.images.values() if image.has_pose), key=lambda i: natural(i.name))
+    images = [image for _, image in sorted(named, key=lambda pair: natural(pair[0]))]
     if not images:
         source.fail("", "at least one image with a pose", "none")
     lenses = {key: _lens(source, key, camera) for key, camera in model.cameras.items()}

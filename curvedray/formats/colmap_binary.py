@@ -60,7 +60,7 @@ def _camera(cursor: Cursor, colmap: ModuleType) -> None:
     known = {int(value): value for value in colmap.CameraModelId.__members__.values() if int(value) >= 0}
     if model not in known or not 0 < width < 1_000_000 or not 0 < height < 1_000_000:
         cursor.source.fail(f"byte {start}", "a camera model and a size", f"{model}, {width} x {height}")
-    cursor.skip(8 * len(colmap.Camera.create(1, known[model], 1.0, 10, 10).params))
+    cursor.skip(8 * len(colmap.Camera(model=known[model]).params_info.split(",")))
 
 
 def _image(cursor: Cursor) -> None:

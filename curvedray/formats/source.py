@@ -7,6 +7,7 @@ import io
 import json
 import math
 import re
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -22,7 +23,10 @@ from torch import Tensor
 from curvedray.errors import InputError
 
 LARGEST_FILE = 1 << 30  # bytes; a camera file a thousand times smaller is already a long one
-UNREADABLE_ARRAY = (ValueError, SyntaxError, TypeError, KeyError, EOFError, OSError, MemoryError, RecursionError)
+UNREADABLE_ARRAY = (
+    *(ValueError, SyntaxError, TypeError, KeyError, EOFError, OSError, MemoryError, RecursionError),
+    tokenize.TokenError,  # of a header that NumPy tries to read as Python 2 wrote it
+)
 UNREADABLE_ZIP = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, *UNREADABLE_ARRAY)
 
 

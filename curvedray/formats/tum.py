@@ -26,9 +26,14 @@ def read(source: Source, *, lens: Lens | str | None = None, size: tuple[int, int
     poses[:, :3, 3] = torch.tensor([row[1:4] for row in rows], dtype=torch.float64)
     times = [row[0] for row in rows]
     numbered = times == [float(i) for i in range(len(rows))]  # frame numbers, as we write an unknown rate
-    # Times are often written to a tenth of a millisecond.
-    fps = None if numbered else frame_rate(times, tolerance=1e-4)
+    fps = None if numbered else frame_rate(times, _precision(source, times))
     return gather(source, where, poses, chosen_lens(source, lens, size), "metric", fps)
+
+
+def _precision(source: Source, times: list[float]) -> float:
+    """Seconds by which a time may be off: one of its last decimal, as written, or of its last bit."""
+    decimals = max(len(words[0].partition(".")[2]) for _, words in source.rows())
+    return max(10.0**-decimals, 4 * math.ulp(max(map(abs, times))), 1e-9)
 
 
 def check_quaternion(source: Source, place: str, quaternion: list[float]) -> None:
@@ -43,7 +48,7 @@ def write(cameras: Cameras) -> bytes:
     quaternions = Rotation.from_matrix(poses[:, :3, :3].numpy()).as_quat().tolist()
     step = 1.0 if cameras.fps is None else 1 / cameras.fps
     rows = [
-        " ".join(repr(float(number)) for number in (i * step, *place, *quaternion))
+        " ".join([f"{i * step:.9f}", *(repr(number) for number in (*place, *quaternion))])
         for i, (place, quaternion) in enumerate(zip(poses[:, :3, 3].tolist(), quaternions, strict=True))
     ]
     return ("\n".join(["# seconds tx ty tz qx qy qz qw", *rows]) + "\n").encode()
