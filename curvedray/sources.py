@@ -1,0 +1,123 @@
+"""What a recipe names, opened: its model, its footage, its clips."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from curvedray.cache import CachedClips, CacheReport, build_cache
+from curvedray.clips import ClipSource, EncodedOnTheFly, Footage, FootageSource, VideoShape
+from curvedray.errors import InputError
+from curvedray.folders import FolderFootage
+from curvedray.models import VideoModel
+from curvedray.radial import RadialMap
+from curvedray.recipes import Data, Recipe
+from curvedray.world import Split, world_clip
+
+WORLD_VERSION = 1  # of what a clip number looks like; a change of it makes old caches another thing
+
+
+@dataclass(frozen=True)
+class WorldFootage:
+    """Clips of the procedural world, drawn as they are asked for."""
+
+    clips: int
+    split: Split
+    shape: VideoShape
+    first: int = 0
+
+    def __len__(self) -> int:
+        return self.clips
+
+    def __getitem__(self, index: int) -> Footage:
+        clip = world_clip(self.first + index, self.split, self.shape.frames, self.shape.height, self.shape.width)
+        return Footage(clip.id, clip.caption, clip.video, clip.cameras, RadialMap.from_metric(clip.radius, clip.valid))
+
+    def name_of(self, index: int) -> str:
+        return f"{self.split}-{self.first + index:06d}"
+
+    def describe(self) -> dict[str, object]:
+        return {
+            "kind": "world",
+            "version": WORLD_VERSION,
+            "split": self.split,
+            "first": self.first,
+            "clips": self.clips,
+        }
+
+
+def open_model(name: str, device: torch.device, *, text: bool = True, vae: bool = True) -> VideoModel:
+    """`embedded`: the one in the package; `random`: its shape untrained; a .safetensors of ours; a Wan folder or id."""
+    if name in ("embedded", "random") or name.endswith(".safetensors"):
+        from curvedray.embedded import WEIGHTS, EmbeddedModel, EmbeddedShape, load_embedded
+        from curvedray.world import WORDS
+
+        if name == "random":
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(0)
+                model = EmbeddedModel(EmbeddedShape(tuple(WORDS))).eval().requires_grad_(False)
+        else:
+            model = load_embedded(WEIGHTS if name == "embedded" else Path(name))
+        return model.to(device)
+    from curvedray.wan import Wan
+
+    return Wan.load(name, device=device, text=text, vae=vae)
+
+
+def video_shape(data: Data, model: VideoModel) -> VideoShape:
+    """The recipe's shape, with the model's own where it says none; checked against the model's strides."""
+    own = model.defaults
+    shape = VideoShape(data.frames or own.frames, data.height or own.height, data.width or own.width)
+    model.grid_for(shape.frames, shape.height, shape.width)
+    return shape
+
+
+def open_footage(source: str, shape: VideoShape, clips: int, split: Split = "train") -> FootageSource:
+    if source == "world":
+        return WorldFootage(clips, split, shape)
+    return FolderFootage(Path(source))
+
+
+def open_clips(
+    recipe: Recipe,
+    model: VideoModel,
+    out: Path,
+    *,
+    make: bool = True,
+    tick: Callable[[int, int], None] = lambda done, total: None,
+) -> tuple[ClipSource, CacheReport | None]:
+    """The clips to train on: from the recipe's cache, which is made or finished first, or encoded on the fly.
+
+    Where several processes train, only the first makes the cache (`make`); the others open it after it is done.
+    """
+    shape = video_shape(recipe.data, model)
+    footage = open_footage(recipe.data.source, shape, recipe.data.clips)
+    if recipe.data.cache == "off":
+        return EncodedOnTheFly(footage, model, shape), None
+    folder = out / "cache" if recipe.data.cache == "auto" else Path(recipe.data.cache)
+    report = None
+    if make:
+        report = build_cache(footage, model, shape, folder, dtype=recipe.data.cache_dtype, tick=tick)
+    return CachedClips(folder), report
+
+
+def validation_clips(recipe: Recipe, model: VideoModel) -> list[Footage]:
+    """Clips that training never sees: the world's own validation split, or the last of a folder.
+
+    A folder's last clips are trained on as well: name them apart if the difference matters to you.
+    """
+    shape = video_shape(recipe.data, model)
+    if recipe.data.source == "world":
+        source: FootageSource = WorldFootage(recipe.validation_clips, "val", shape)
+    else:
+        source = FolderFootage(Path(recipe.data.source))
+    found: list[Footage] = []
+    for index in reversed(range(len(source))):
+        if len(found) == recipe.validation_clips:
+            break
+        try:
+            found.append(source[index])
+        except InputError:
+            continue  # named when the cache was made
+    return found
