@@ -47,7 +47,8 @@ def write_video(
     import av
     from av.video.reformatter import ColorRange, Colorspace
 
-    _check_frames(frames, path, (".mp4", ".mov", ".mkv"))
+    path = video_path(path)
+    _check_frames(frames)
     rate = _rate(fps)
     if frames.shape[1] % 2 or frames.shape[2] % 2:
         got = f"{frames.shape[2]} x {frames.shape[1]}"
@@ -67,7 +68,7 @@ def write_video(
             picture.pts, picture.time_base = index, 1 / rate
             container.mux(stream.encode(picture))
         container.mux(stream.encode(None))
-    return Path(path)
+    return path
 
 
 def read_video(path: str | Path) -> Video:
@@ -102,7 +103,8 @@ def write_gif(frames: UInt8[Tensor, "t h w 3"], path: str | Path, fps: float = 1
     """An animation that loops for ever, with one palette for all frames so that still parts do not flicker."""
     from PIL import Image
 
-    _check_frames(frames, path, (".gif",))
+    path = _named(path, (".gif",))
+    _check_frames(frames)
     pictures = [Image.fromarray(frame.numpy()) for frame in frames.cpu().contiguous()]
     # The palette is chosen from a strip of frames spread over the clip.
     chosen = frames[:: math.ceil(len(frames) / 16)].cpu()
@@ -112,17 +114,18 @@ def write_gif(frames: UInt8[Tensor, "t h w 3"], path: str | Path, fps: float = 1
         # GIF counts in hundredths of a second, and browsers slow down anything under two of them.
         duration = max(2, round(100 / float(_rate(fps)))) * 10
         indexed[0].save(temporary, save_all=True, append_images=indexed[1:], duration=duration, loop=0, optimize=False)
-    return Path(path)
+    return path
 
 
 def write_png(image: UInt8[Tensor, "h w 3"], path: str | Path) -> Path:
     """A PNG, without loss."""
     from PIL import Image
 
-    _check_frames(image[None], path, (".png",))
+    path = _named(path, (".png",))
+    _check_frames(image[None])
     with whole_file(path) as temporary:
         Image.fromarray(image.cpu().contiguous().numpy()).save(temporary, optimize=False)
-    return Path(path)
+    return path
 
 
 def read_image(path: str | Path) -> UInt8[Tensor, "h w 3"]:
@@ -161,11 +164,21 @@ def whole_file(path: str | Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def _check_frames(frames: Tensor, path: str | Path, suffixes: tuple[str, ...]) -> None:
+def video_path(path: str | Path) -> Path:
+    """A path that a video can be written to, known before any work is done for it."""
+    return _named(path, (".mp4", ".mov", ".mkv"))
+
+
+def _named(path: str | Path, endings: tuple[str, ...]) -> Path:
+    path = Path(path)
+    if path.suffix.lower() not in endings:
+        raise InputError(str(path), f"a name that ends in {' or '.join(endings)}", path.suffix or "no ending")
+    return path
+
+
+def _check_frames(frames: Tensor) -> None:
     if frames.numel() == 0:
         raise InputError("frames", "at least one frame of at least one pixel", tuple(frames.shape))
-    if Path(path).suffix.lower() not in suffixes:
-        raise InputError(str(path), f"a name that ends in {' or '.join(suffixes)}", Path(path).suffix or "no ending")
 
 
 def _rate(fps: float) -> Fraction:

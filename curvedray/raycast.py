@@ -177,10 +177,26 @@ def nearest_hit(
     np.copyto(surface, SKY, where=over)
     _take_nearer((room.floor - oy) / dy, FLOOR, distance, surface)
     for index, thing in enumerate(scene.things):
+        near = _rays_towards(thing, room.floor, origin, rays)
+        if not len(near):
+            continue
         meet = {"ball": _to_ball, "box": _to_box, "pillar": _to_pillar}[thing.kind]
-        for candidate in meet(thing, room.floor, (ox, oy, oz), rays):
-            _take_nearer(candidate, FIRST_THING + index, distance, surface)
+        towards, reached, named = rays.take(near, 1), distance.take(near), surface.take(near)
+        for candidate in meet(thing, room.floor, (ox, oy, oz), towards):
+            _take_nearer(candidate, FIRST_THING + index, reached, named)
+        distance[near], surface[near] = reached, named
     return distance, surface
+
+
+def _rays_towards(thing: Thing, floor: float, origin: ndarray, rays: ndarray) -> ndarray:
+    """Which rays may meet a thing: those in the cone of the ball around it, or all from inside that ball."""
+    half = thing.radius if thing.kind == "ball" else thing.height / 2
+    corner = {"ball": (half,), "pillar": (half, thing.radius), "box": (half, thing.radius, thing.radius)}[thing.kind]
+    centre = np.array([thing.x, floor - half, thing.z]) - origin
+    tangent = float(centre @ centre) - sum(i * i for i in corner)
+    if tangent <= 0:
+        return np.arange(rays.shape[1])
+    return np.flatnonzero(centre.astype(rays.dtype) @ rays > math.sqrt(tangent) * (1 - 1e-4) - 1e-4)
 
 
 def _take_nearer(candidate: ndarray, name: int, distance: ndarray, surface: ndarray) -> None:
@@ -283,7 +299,8 @@ def _walls_and_floor(scene: Scene, point: ndarray, surface: ndarray) -> tuple[nd
     edge = room.floor - y
     np.copyto(edge, room.half - np.maximum(np.abs(x), np.abs(z)), where=on_floor)
     light = 1 - 0.22 * np.square(np.maximum(1 - edge * (1 / 1.2), 0))
-    np.copyto(light, light - _shadows(scene.things, x, z), where=on_floor)
+    below = np.flatnonzero(on_floor)
+    light[below] -= _shadows(scene.things, x.take(below), z.take(below))
     if room.ink:
         lines = np.minimum(np.abs(across), np.abs(along)) * (room.spacing / 0.16)
         light -= room.ink * np.maximum(1 - lines, 0)

@@ -1,0 +1,143 @@
+"""Preview laws: the room is as large as the path, the ball stands a near distance ahead, and the command says so."""
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from curvedray.cameras import Cameras
+from curvedray.cli import app
+from curvedray.errors import InputError
+from curvedray.formats import write_cameras
+from curvedray.lenses import named_lens
+from curvedray.media import read_image, read_video
+from curvedray.preview import NEAR, enclosing, placed, preview, preview_scene, scene_near
+from curvedray.raycast import FIRST_THING
+from curvedray.trajectories import trajectory
+from curvedray.world import keeps_clear, scene_from_caption
+
+LENS = named_lens("fisheye-150", 64, 48)
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return lambda *words: CliRunner().invoke(app, ["preview", *words])
+
+
+def test_an_orbit_circles_the_ball():
+    """One near distance ahead stands the ball: it stays in the middle and keeps its size."""
+    seen = preview(trajectory("orbit left 40deg", LENS, 5))
+    ball = seen.rendered.surface == FIRST_THING
+    columns = torch.arange(64.0) + 0.5
+    middles = torch.stack([(mask.sum(0) * columns).sum() / mask.sum() for mask in ball])
+    assert (middles - 32).abs().max() < 1
+    assert ball.sum((1, 2)).max() < 1.15 * ball.sum((1, 2)).min()
+    assert seen.scale == NEAR
+    assert seen.description.looks_like == "orbit left 40 degrees, radius 1"
+
+
+def test_the_video_shows_the_view_the_path_and_the_lens():
+    seen = preview(trajectory("dolly in 0.4", LENS, 4))
+    frames = seen.video
+    assert len(frames) == 4
+    assert frames.shape[1] % 2 == frames.shape[2] % 2 == 0
+    top = (frames.shape[1] - 48) // 2
+    assert torch.equal(frames[:, top : top + 48, :64], seen.rendered.frames)
+    beside = frames[:, :, 64:]
+    assert not torch.equal(beside[0], beside[3])  # the marked camera has moved
+    assert seen.sheet.shape[1] >= 4 * 64
+
+
+def test_units_are_honoured():
+    near = trajectory("truck right 0.5", LENS, 3)
+    path, scale = placed(near, 3.0)
+    assert path.world_from_camera[-1, 0, 3].item() == pytest.approx(1.5)
+    assert (path.unit, scale) == ("metric", 3.0)
+    metric, scale = placed(replace(near, unit="metric"), 3.0)
+    assert metric.world_from_camera[-1, 0, 3].item() == pytest.approx(0.5)
+    unknown, scale = placed(replace(near, unit="arbitrary"), 3.0)
+    assert unknown.world_from_camera[-1, 0, 3].item() == pytest.approx(3.0)
+    assert scale == pytest.approx(6.0)
+    still = Cameras(LENS, torch.eye(4).repeat(2, 1, 1), "arbitrary")
+    assert placed(still, 3.0)[1] == 1.0
+
+
+def test_a_long_path_gets_a_larger_court_and_nothing_in_its_way():
+    poses = torch.eye(4).repeat(9, 1, 1)
+    poses[:, 2, 3] = torch.linspace(0, 30, 9)
+    poses[:, 1, 3] = torch.linspace(0, 4, 9)
+    path = Cameras(LENS, poses, "metric")
+    scene = enclosing(preview_scene(), path)
+    assert scene.room.half > 30
+    assert scene.room.floor > 4
+    level = Cameras(LENS, torch.eye(4).repeat(33, 1, 1), "metric")
+    level.world_from_camera[:, 2, 3] = torch.linspace(0, 5, 33)
+    cleared = enclosing(preview_scene(), level)
+    assert len(cleared.things) < len(preview_scene().things)
+    assert keeps_clear(level, replace(cleared, things=cleared.things[:1]))
+
+
+def test_a_world_scene_has_its_own_near_distance():
+    place = scene_from_caption("a red ball and a blue box in a snowy courtyard").scene
+    near = scene_near(place, LENS)
+    assert 1.5 < near < 5
+    assert preview(trajectory("static", LENS, 1), place).scale == near
+    assert scene_near(None, LENS) == NEAR
+
+
+def test_a_zoom_changes_the_picture_of_the_lens():
+    seen = preview(trajectory("zoom in 2x", LENS, 2))
+    grid = seen.video[:, -100:, 64:]
+    assert not torch.equal(grid[0], grid[1])
+
+
+def test_the_command_writes_a_video_and_a_sheet(run, tmp_path):
+    words = ("--move", "truck left 0.9m", "--lens", "fisheye-150", "--size", "64x48", "--frames", "3", "--fps", "10")
+    result = run(*words, "-o", "out/look.mp4", "--json")
+    assert result.exit_code == 0, result.output
+    said = json.loads(result.stdout)
+    assert said["frames"] == 3
+    assert said["displacement"][0] == pytest.approx(-0.9 / NEAR, abs=1e-5)
+    video = read_video(tmp_path / said["video"])
+    assert (len(video.frames), video.fps) == (3, 10)
+    assert video.metadata["lens"] == "fisheye-150"
+    assert read_image(tmp_path / said["sheet"]).shape[-1] == 3
+    again = run(*words, "-o", "out/again.mp4")
+    assert "truck left" in again.stdout
+    assert (tmp_path / "out/again.mp4").read_bytes() == (tmp_path / "out/look.mp4").read_bytes()
+
+
+def test_the_command_reads_camera_files_and_captions(run, tmp_path):
+    write_cameras(trajectory("pan right 30deg", LENS, 3), tmp_path / "path.json")
+    assert run("--camera", "path.json", "--scene", "7", "-o", "a.mp4", "--frames", "2").exit_code == 0
+    caption = "a red ball and a blue box in a night courtyard"
+    result = run("--camera", "path.json", "--scene", caption, "--size", "32x24", "--lens", "pinhole-60", "-o", "b.mp4")
+    assert result.exit_code == 0, result.output
+    assert "pinhole 60 degrees" in result.stdout
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (),
+        ("--move", "static", "--camera", "x.json"),
+        ("--move", "fly away"),
+        ("--move", "static", "--lens", "fish"),
+        ("--move", "static", "--size", "huge"),
+        ("--move", "static", "--scene", "a dog in the park"),
+        ("--camera", "missing.json"),
+    ],
+)
+def test_mistakes_are_told_before_anything_is_written(run, tmp_path, words):
+    result = run(*words, "-o", "a.mp4")
+    assert isinstance(result.exception, InputError)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_name_that_is_not_a_videos_is_refused_first(run):
+    assert isinstance(run("--move", "static", "-o", "a.txt").exception, InputError)
+    assert math.isclose(NEAR, preview_scene().things[0].z)
