@@ -19,7 +19,7 @@ media formats pictures
 encoding kernels relative radial
 models adapter_config methods adapter adapter_file ucpe_weights
 flow wan words codec embedded cost
-raycast themes world
+raycast themes world preview
 clips data_check folders cache recipes muon checkpoints train
 generate
 evaluate
