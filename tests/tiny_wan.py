@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from diffusers import AutoencoderKLWan, FlowMatchEulerDiscreteScheduler, UniPCMultistepScheduler, WanPipeline
-from tokenizers import Tokenizer, models
+from diffusers import AutoencoderKLWan, UniPCMultistepScheduler, WanPipeline
+from tokenizers import Tokenizer, models, pre_tokenizers
 from torch import nn
 from transformers import T5TokenizerFast, UMT5Config, UMT5EncoderModel
 
@@ -45,24 +45,20 @@ def path(frames: int = GRID.frames, seed: int = 2, xi: float = 0.5, fov: float =
     return Cameras(Lens.from_fov(fov, xi, 96, 64), poses.float(), unit="near")
 
 
-def tiny_pipeline(layers: int = 3, seed: int = 0, scheduler: str = "unipc") -> WanPipeline:
+def tiny_pipeline(layers: int = 3, seed: int = 0) -> WanPipeline:
     torch.manual_seed(seed)
     vae = AutoencoderKLWan(base_dim=4, z_dim=CHANNELS, num_res_blocks=1)
     words = ["<pad>", "</s>", "<unk>", *"▁abcdefghijklmnopqrstuvwxyz"]
     unigram = Tokenizer(models.Unigram([(word, -float(i)) for i, word in enumerate(words)], unk_id=2))
+    unigram.pre_tokenizer = pre_tokenizers.Metaspace()
     tokenizer = T5TokenizerFast(tokenizer_object=unigram, extra_ids=0)
     config = UMT5Config(vocab_size=64, d_model=TEXT, d_kv=8, d_ff=32, num_layers=1, num_heads=2, num_decoder_layers=1)
-    schedulers = {
-        "unipc": lambda: UniPCMultistepScheduler(
-            prediction_type="flow_prediction", use_flow_sigmas=True, flow_shift=3.0
-        ),
-        "euler": lambda: FlowMatchEulerDiscreteScheduler(shift=3.0),
-    }
+    scheduler = UniPCMultistepScheduler(prediction_type="flow_prediction", use_flow_sigmas=True, flow_shift=3.0)
     return WanPipeline(
         tokenizer=tokenizer,
         text_encoder=UMT5EncoderModel(config).eval(),
         vae=vae.eval(),
-        scheduler=schedulers[scheduler](),
+        scheduler=scheduler,
         transformer=tiny_transformer(layers, seed),
     )
 
