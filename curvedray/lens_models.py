@@ -206,19 +206,24 @@ class DoubleSphere(LensModel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 <= self.alpha < 1:
-            raise InputError("DoubleSphere", "alpha in [0, 1)", self.alpha)
+        if not (0 <= self.alpha < 1 and self.xi > -1):
+            raise InputError("DoubleSphere", "alpha in [0, 1) and xi > -1", f"alpha {self.alpha}, xi {self.xi}")
+
+    def _second(self, points: Points) -> tuple[Tensor, Tensor]:
+        """Depth and distance as seen from the second sphere's centre."""
+        depth = points[..., 2] + self.xi * points.norm(dim=-1)
+        return depth, (points[..., :2].square().sum(-1) + depth.square()).sqrt()
 
     def formula(self, points: Points) -> Pixels:
-        shifted = points[..., 2] + self.xi * points.norm(dim=-1)
-        second = (points[..., :2].square().sum(-1) + shifted.square()).sqrt()
-        below = self.alpha * second + (1 - self.alpha) * shifted
+        depth, distance = self._second(points)
+        below = self.alpha * distance + (1 - self.alpha) * depth
         return _on_image(self.fx, self.fy, self.cx, self.cy, points[..., :2] / below[..., None])
 
     def sees(self, points: Points) -> Bool[Tensor, "*points"]:
-        w = _smaller_ratio(self.alpha)
-        edge = (w + self.xi) / math.sqrt(2 * w * self.xi + self.xi**2 + 1)
-        return points[..., 2] > -edge * points.norm(dim=-1)
+        """Where neither sphere folds; the bound usually quoted stops short of it."""
+        depth, distance = self._second(points)
+        first = self.xi * points[..., 2] > -points.norm(dim=-1) if self.xi > 1 else points.norm(dim=-1) > 0
+        return first & (depth > -_smaller_ratio(self.alpha) * distance)
 
     def as_ucm(self) -> Lens | None:
         if self.alpha == 0 and self.xi >= 0:

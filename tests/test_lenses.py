@@ -201,12 +201,13 @@ def pixel(model, point=POINT):
         EUCM(300, 300, 416, 240, 0.3, 1.0, SIZE),
         DoubleSphere(300, 300, 416, 240, -0.2, 0.6, SIZE),
         DoubleSphere(300, 300, 416, 240, 0.4, 0.3, SIZE),
+        DoubleSphere(300, 300, 416, 240, 2.2, 0.0, SIZE),
         KITTI360_IMAGE_02,
     ],
     ids=lambda model: type(model).__name__,
 )
-def test_the_radius_grows_with_the_angle_over_all_that_a_model_sees(model):
-    """No two directions of one azimuth share a pixel: the model ends where its image would fold back."""
+def test_a_model_ends_where_its_image_would_fold_back(model):
+    """The radius grows with the angle over all that it sees, so no two directions of one azimuth share a pixel."""
     angles = torch.linspace(1e-3, math.pi, 3000, dtype=torch.float64)
     points = torch.stack([angles.sin(), torch.zeros_like(angles), angles.cos()], -1)
     pixels, valid = model.project(points)
@@ -214,6 +215,7 @@ def test_the_radius_grows_with_the_angle_over_all_that_a_model_sees(model):
     assert 500 < seen < 3000
     assert valid[:seen].all()
     assert (pixels[:seen, 0].diff() > 0).all()
+    assert model.formula(points)[seen + 2, 0] < pixels[seen - 1, 0]  # and ends no sooner
 
 
 def test_the_first_fold_is_where_the_slope_is_zero():
@@ -255,6 +257,8 @@ def test_exact_conversions_are_exact_both_ways(kind, fov, xi):
     for fit in (there, back):
         assert (fit.rms_pixels, fit.max_pixels, fit.rms_degrees, fit.max_degrees, fit.covered) == (0, 0, 0, 0, 1)
         assert "same lens" in str(fit)
+    points = cap(math.pi)
+    assert torch.equal(there.model.project(points)[1], lens.project(points)[1])
     measured = compare(lens, there.model, directions_in_image(lens, 180.0))
     assert measured.max_pixels < 1e-9
     assert measured.max_degrees < 1e-6
