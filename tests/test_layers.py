@@ -21,7 +21,7 @@ models adapter_config methods adapter adapter_file ucpe_weights
 flow wan words codec embedded cost
 raycast themes world preview
 clips data_check folders cache recipes muon checkpoints train
-generate
+generate video_recipe make_video
 evaluate
 doctor
 app cli __main__
