@@ -20,9 +20,9 @@ encoding kernels relative radial
 models adapter_config methods adapter adapter_file ucpe_weights
 flow wan words codec embedded cost
 raycast themes world preview
-clips data_check folders cache recipes muon checkpoints train
 generate video_recipe make_video
-evaluate
+clips data_check folders cache recipes sources objective validate process runlog muon checkpoints train
+evaluate bench
 doctor
 app cli __main__
 """
