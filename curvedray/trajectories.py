@@ -356,9 +356,9 @@ def look_at(positions: Float[Tensor, "k 3"], target: Float[Tensor, "*k 3"]) -> F
 def _at(keys: Cameras, clock: Array, now: Array) -> Cameras:
     """The cameras between keys; where the clock strikes a key, that key to the bit."""
     poses = keys.world_from_camera.detach().cpu()
-    key = np.clip(np.searchsorted(clock, now), 0, len(clock) - 1)
+    key, struck = _struck(clock, now)
     result = poses[key].clone()
-    between = (clock[key] != now) & bool((poses != poses[0]).any())  # a static camera stays static to the bit
+    between = ~struck & bool((poses != poses[0]).any())  # a static camera stays static to the bit
     if between.any():
         wide = poses.double().numpy()
         result[between, :3, 3] = torch.from_numpy(CubicSpline(clock, wide[:, :3, 3])(now[between])).to(poses.dtype)
@@ -369,11 +369,21 @@ def _at(keys: Cameras, clock: Array, now: Array) -> Cameras:
 
 
 def _lens_at(lens: Lens, clock: Array, now: Array) -> Lens:
-    def blend(values: Tensor) -> Tensor:
-        columns = values.detach().cpu().double().reshape(len(clock), -1).T
-        rows = np.stack([np.interp(now, clock, i.numpy()) for i in columns], -1)
-        return torch.from_numpy(rows).reshape(len(now), *values.shape[1:]).to(values)
+    key, struck = _struck(clock, now)
 
-    return replace(
-        lens, focal=blend(lens.focal.double().log()).exp().to(lens.focal), center=blend(lens.center), xi=blend(lens.xi)
-    )
+    def blend(
+        values: Tensor, curve: Callable[[Array], Array] = np.array, back: Callable[[Array], Array] = np.array
+    ) -> Tensor:
+        columns = curve(values.detach().cpu().double().numpy()).reshape(len(clock), -1)
+        rows = np.stack([back(np.interp(now, clock, i)) for i in columns.T], -1)
+        blended = torch.from_numpy(rows).reshape(len(now), *values.shape[1:]).to(values)
+        blended[struck] = values[key[struck]]
+        return blended
+
+    return replace(lens, focal=blend(lens.focal, np.log, np.exp), center=blend(lens.center), xi=blend(lens.xi))
+
+
+def _struck(clock: Array, now: Array) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The key at or after each moment, and whether it is at it."""
+    key = np.clip(np.searchsorted(clock, now), 0, len(clock) - 1)
+    return key, clock[key] == now
