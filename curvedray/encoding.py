@@ -46,9 +46,13 @@ def default_frequencies(
 
 
 def breakpoints(mu: Float[Tensor, "*batch"], sigma: Float[Tensor, "*batch"], num: int) -> Float[Tensor, "*batch k"]:
-    """Radii at even steps of log-radius across [mu - |sigma|, mu + |sigma|]. One breakpoint is two with sigma 0."""
-    step = torch.linspace(-1, 1, num, dtype=mu.dtype, device=mu.device) if num > 1 else mu.new_zeros(2)
-    return torch.exp(mu[..., None] + sigma.abs()[..., None] * step)
+    """Radii at even steps of log-radius across [mu - |sigma|, mu + |sigma|]."""
+    return torch.exp(mu[..., None] + sigma.abs()[..., None] * log_steps(num, mu))
+
+
+def log_steps(num: int, like: Tensor) -> Float[Tensor, "k"]:
+    """Even steps from -1 to 1. One breakpoint is two that coincide, as if sigma were 0."""
+    return torch.linspace(-1, 1, num, dtype=like.dtype, device=like.device) if num > 1 else like.new_zeros(2)
 
 
 def curved_path(
@@ -84,7 +88,7 @@ def lens_coordinates(points: Float[Tensor, "*points 3"], lens: Lens) -> Float[Te
     across = focal / focal.new_tensor(lens.size) * torch.stack([x, y], -1)
     ray = torch.cat([across, depth_of(x * x + y * y, z, distance, xi)[..., None]], -1)
     length = norm(ray)
-    ray = ray / torch.where(length > 0, length, torch.ones_like(length))[..., None]
+    ray = torch.where((length > 0)[..., None], ray / torch.where(length > 0, length, 1.0)[..., None], 0.0)
     return torch.stack([ray[..., 0], ray[..., 1], scale * distance, ray[..., 2]], -1)
 
 
@@ -125,6 +129,17 @@ def modulate(
     return torch.cat([turned.to(x.dtype), x[..., 2 * n :]], -1)
 
 
+def patch_rays(
+    cameras: Cameras, grid: TokenGrid, offsets: Float[Tensor, "a 2"]
+) -> tuple[Float[Tensor, "*b s p a 3"], Bool[Tensor, "*b s p a"]]:
+    """Cameras.rays, but a lens that all frames share is asked once."""
+    if cameras.lens.batch_shape:
+        return cameras.rays(grid, offsets)
+    rays, exists = cameras.lens.unproject(grid.patch_points(cameras.lens.size, offsets))
+    frames = cameras.world_from_camera.shape[:-2]
+    return rays.expand(*frames, *rays.shape), exists.expand(*frames, *exists.shape)
+
+
 @dataclass(frozen=True, eq=False)
 class View:
     """What places keys in the eyes of queries: the keys' rays, the cameras between them, and the frequencies."""
@@ -134,6 +149,27 @@ class View:
     query_from_source: Float[Tensor, "*b q s 4 4"]
     lens: Lens  # of the query frames, leading axes (*b q)
     frequencies: Float[Tensor, "c f"]
+
+    @classmethod
+    def between(
+        cls, cameras: Cameras, grid: TokenGrid, queries: Cameras, frequencies: Float[Tensor, "c f"], offsets: Tensor
+    ) -> "View":
+        """What depends on cameras alone, in double precision where the device has it."""
+        wide = torch.float32 if offsets.device.type == "mps" else torch.float64
+        offsets, frequencies = offsets.to(wide), frequencies.to(offsets.device, wide)
+        cameras, queries = cameras.to(offsets), queries.to(offsets)
+        rays, exists = patch_rays(cameras, grid, offsets)
+        return cls(rays, exists, cameras.query_from_source(queries), queries.frame_lens, frequencies)
+
+    def to(self, dtype: torch.dtype) -> "View":
+        poses = self.query_from_source.to(dtype)
+        return View(self.rays.to(dtype), self.exists, poses, self.lens.to(dtype), self.frequencies.to(dtype))
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether a camera, lens or frequency is being learned."""
+        lens = (self.lens.focal, self.lens.xi)
+        return any(i.requires_grad for i in (self.rays, self.query_from_source, self.frequencies, *lens))
 
     @property
     def phasors(self) -> int:
@@ -196,17 +232,17 @@ def curved_ray_attention(
     _check_options(q.shape[-1], breakpoints, frequencies, backend, rays)
 
     mu, sigma = (i.to(torch.promote_types(mu.dtype, torch.float32)) for i in (mu, sigma))
-    cameras, query_cameras, offsets = cameras.to(mu), query_cameras.to(mu), mu.new_tensor(OFFSETS[:rays])
-    view = View(
-        *cameras.rays(grid, offsets),
-        cameras.query_from_source(query_cameras),
-        query_cameras.frame_lens,
-        frequencies.to(mu),
-    )
+    offsets = torch.tensor(OFFSETS[:rays], device=mu.device)
+    view = View.between(cameras, grid, query_cameras, frequencies, offsets)
     if query_rotation:
-        cos, sin = view.own_bearings(*query_cameras.rays(query_grid, offsets))
-        q = modulate(q, cos[..., None, :, :], sin[..., None, :, :])
-    return reference_attention(q, k, v, view, mu, sigma, breakpoints)
+        own = patch_rays(query_cameras.to(view.rays), query_grid, offsets.to(view.rays))
+        cos, sin = (i.to(mu.dtype)[..., None, :, :] for i in view.own_bearings(*own))
+        q = modulate(q, cos, sin)
+    if backend == "reference" or (backend == "auto" and view.requires_grad):
+        return reference_attention(q, k, v, view, mu, sigma, breakpoints)
+    from curvedray import kernels  # imports this file
+
+    return kernels.attention(q, k, v, view, mu, sigma, breakpoints)
 
 
 def reference_attention(
@@ -219,6 +255,7 @@ def reference_attention(
     num: int,
 ) -> Float[Tensor, "b h nq dv"]:
     """Keys are modulated for one query frame at a time; its queries attend to them, to all source frames at once."""
+    view = view.to(mu.dtype)
     radii = rearrange(breakpoints(mu, sigma, num), "b (s p) k -> b s p k", p=view.rays.shape[-3])
     frames = view.query_from_source.shape[-4]
     out = []
