@@ -163,8 +163,19 @@ def test_options_and_names_that_do_not_exist(tmp_path):
     refused(tmp_path / "a.txt", "whole pixels", size=(0, 3))
     refused(tmp_path / "a.txt", "lens", lens="fishy-9")
     refused(tmp_path / "a.txt", "unit", unit="feet")
-    with pytest.raises(InputError, match="option caption"):
-        write_cameras(simple(), tmp_path / "b.json", caption="x")
+    refused(tmp_path / "a.txt", "option lens: expected Lens or str, got 7", lens=7)
+    wrong = [
+        ("curvedray", {"caption": "x"}, "option caption"),
+        ("curvedray", {"provenance": {"a": 1}}, "provenance"),
+        ("realestate10k", {"url": "two words"}, "one address"),
+        ("panshot", {"near_depth": 0}, "near_depth: expected a positive number"),
+        ("panshot", {"near_depth": "far"}, "option near_depth: expected float or int, got 'far'"),
+        ("nerfstudio", {"file_path": "{nothing}"}, "a template"),
+    ]
+    for name, options, match in wrong:
+        with pytest.raises(InputError, match=match):
+            write_cameras(simple(), tmp_path / "b", name, **options)
+    assert not (tmp_path / "b").exists()
 
 
 def test_a_lens_taken_for_granted_is_said(tmp_path, caplog):

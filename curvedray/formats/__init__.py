@@ -10,7 +10,8 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, cast, get_args
+from types import NoneType
+from typing import Any, NamedTuple, cast, get_args, get_origin
 
 import torch
 
@@ -167,10 +168,17 @@ def _format_of_ending(path: Path) -> Format:
 
 
 def _check_options(format: Format, function: Callable[..., Any], options: dict[str, Any]) -> None:
-    known = [p.name for p in inspect.signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY]
-    for name in options:
+    """Refuse an option that the format does not take, or a value of another type than it takes."""
+    known = {p.name: p.annotation for p in inspect.signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY}
+    for name, value in options.items():
         if name not in known:
             raise InputError(f"option {name}", f"one that {format.name} takes ({', '.join(known) or 'none'})", name)
+        kinds = [get_origin(kind) or kind for kind in (get_args(known[name]) or (known[name],))]
+        kinds += [int] if float in kinds else []
+        kinds += [list] if tuple in kinds else []
+        if not isinstance(value, tuple(kinds)) or (isinstance(value, bool) and bool not in kinds):
+            wanted = " or ".join(kind.__name__ for kind in kinds if kind is not NoneType)
+            raise InputError(f"option {name}", wanted, f"{value!r}, a {type(value).__name__}")
 
 
 def _check_lens(cameras: Cameras, format: Format) -> None:

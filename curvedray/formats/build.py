@@ -156,6 +156,14 @@ def frame_rate(seconds: Sequence[float], tolerance: float) -> float | None:
     return next((float(r) for r in usual if r > 0 and abs(1 / r - step) * count <= 2 * tolerance), 1 / step)
 
 
+def numbered(template: str, frame: int) -> str:
+    """A file's name from a template such as frame_{:05d}.png."""
+    try:
+        return template.format(frame)
+    except (ValueError, LookupError, AttributeError) as error:
+        raise InputError("file names", "a template such as frame_{:05d}.png", template) from error
+
+
 def note(message: str) -> None:
     """Say what a user should know and need not stop for."""
     log.warning(message)

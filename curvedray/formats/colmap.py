@@ -14,7 +14,7 @@ import torch
 from curvedray.cameras import Cameras, inverse_pose
 from curvedray.errors import InputError
 from curvedray.formats import colmap_binary
-from curvedray.formats.build import fitted, gather, gather_lens, lens_numbers
+from curvedray.formats.build import fitted, gather, gather_lens, lens_numbers, numbered
 from curvedray.formats.source import Source, complete, natural
 from curvedray.lenses import EUCM, LensModel, Mei, OpenCVFisheye
 
@@ -110,7 +110,7 @@ def write(cameras: Cameras, *, text: bool = False, image_name: str = "frame_{:05
             known[tuple(row)] = _camera(colmap, len(known) + 1, row, width, height)
             model.add_camera_with_trivial_rig(known[tuple(row)])
         rigid = colmap.Rigid3d(colmap.Rotation3d(pose[:3, :3].numpy()), pose[:3, 3].numpy())
-        image = colmap.Image(name=image_name.format(i), camera_id=known[tuple(row)].camera_id, image_id=i + 1)
+        image = colmap.Image(name=numbered(image_name, i), camera_id=known[tuple(row)].camera_id, image_id=i + 1)
         model.add_image_with_trivial_frame(image, rigid)
     with tempfile.TemporaryDirectory() as folder:
         (model.write_text if text else model.write_binary)(folder)

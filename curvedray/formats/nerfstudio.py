@@ -22,6 +22,7 @@ from curvedray.formats.build import (
     gather_lens,
     lens_numbers,
     note,
+    numbered,
 )
 from curvedray.formats.source import Node, Source, natural
 from curvedray.lenses import LensModel, Mei, OpenCVFisheye
@@ -135,7 +136,7 @@ def write(cameras: Cameras, *, file_path: str = "images/frame_{:05d}.png") -> by
     document.update(k1=0.0, k2=0.0, p1=0.0, p2=0.0)
     document["frames"] = [
         {
-            "file_path": file_path.format(i),
+            "file_path": numbered(file_path, i),
             **({} if shared else dict(zip(keys, row, strict=True))),
             "transform_matrix": pose,
         }

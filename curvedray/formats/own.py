@@ -3,12 +3,13 @@
 import json
 from collections.abc import Mapping
 from importlib.metadata import version
-from typing import cast, get_args
+from typing import Any, cast, get_args
 
 import torch
 from torch import Tensor
 
 from curvedray.cameras import Cameras, Unit
+from curvedray.errors import InputError
 from curvedray.formats.build import gather, gather_lens
 from curvedray.formats.source import Node, Source
 
@@ -64,7 +65,10 @@ def only(node: Node, known: tuple[str, ...]) -> None:
             node.fail(f"only {', '.join(known)}", key, "Is it misspelt?")
 
 
-def write(cameras: Cameras, *, provenance: Mapping[str, str] | None = None) -> bytes:
+def write(cameras: Cameras, *, provenance: Mapping[Any, Any] | None = None) -> bytes:
+    for key, value in (provenance or {}).items():
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise InputError("provenance", "names and texts", f"{key!r}: {value!r}")
     head = {
         "format": NAME,
         "version": VERSION,

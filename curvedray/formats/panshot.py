@@ -149,6 +149,8 @@ def read_request(
 
 def write(cameras: Cameras, *, near_depth: float = 1.0) -> bytes:
     """Translations are multiplied by `near_depth`, for a file whose reader will divide by it."""
+    if not (math.isfinite(near_depth) and near_depth > 0):
+        raise InputError("near_depth", "a positive number", near_depth)
     poses = cameras.world_from_camera[:, :3].clone()
     poses[..., 3] *= near_depth
     out = io.BytesIO()

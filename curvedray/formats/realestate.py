@@ -6,6 +6,7 @@ Times are microseconds; intrinsics are divided by the width and height of the vi
 import torch
 
 from curvedray.cameras import Cameras, inverse_pose
+from curvedray.errors import InputError
 from curvedray.formats.build import DEFAULT_SIZE, checked_size, frame_rate, gather, gather_lens, lens_numbers, note
 from curvedray.formats.source import Source, complete, is_url
 
@@ -48,6 +49,9 @@ def read(source: Source, *, size: tuple[int, int] | None = None, source_size: tu
 
 
 def write(cameras: Cameras, *, url: str = "") -> bytes:
+    """`url` is the first line, blank if left out."""
+    if url and not is_url(url.split()):
+        raise InputError("url", "one address such as https://example.com/video", url)
     (width, height), step = cameras.lens.size, 1.0 if cameras.fps is None else 1e6 / cameras.fps
     camera_from_world = inverse_pose(cameras.world_from_camera.double())
     lines = [url]

@@ -40,18 +40,20 @@ class Source:
 
     @classmethod
     def open(cls, path: Path, mirrored_world: bool = False) -> "Source":
-        if path.is_dir():
-            return cls(path, mirrored_world=mirrored_world)
-        if not path.exists():
-            raise InputError(str(path), "a camera file", "nothing at that path", "Check the spelling and the folder.")
         try:
+            if path.is_dir():
+                return cls(path, mirrored_world=mirrored_world)
+            if not path.exists():
+                raise InputError(
+                    _short(path), "a camera file", "nothing at that path", "Check the name and the folder."
+                )
             if path.stat().st_size > LARGEST_FILE:
-                raise InputError(str(path), "a camera file", f"{path.stat().st_size} bytes", "Is it a video?")
+                raise InputError(_short(path), "a camera file", f"{path.stat().st_size} bytes", "Is it a video?")
             content = path.read_bytes()
         except OSError as error:
-            raise InputError(str(path), "a file that can be read", error.strerror) from error
+            raise InputError(_short(path), "a file that can be read", error.strerror) from error
         if not content.strip():
-            raise InputError(str(path), "a camera file", "an empty file")
+            raise InputError(_short(path), "a camera file", "an empty file")
         return cls(path, content, mirrored_world)
 
     def fail(self, where: str, expected: str, got: object, fix: str = "") -> NoReturn:
@@ -286,4 +288,4 @@ def natural(name: str) -> list[tuple[int, str]]:
 
 def _short(value: object) -> str:
     text = str(value)
-    return text if len(text) <= 80 else text[:77] + "..."
+    return text if len(text) <= 200 else text[:197] + "..."
