@@ -106,7 +106,9 @@ def panshot_records(folder: Path) -> list[Record]:
     """
     requests = [path for path in sorted(folder.rglob("*.json*")) if not path.name.startswith("near_plane_depth")]
     rows = [row for path in requests for row in _rows(path, strict=False) if {"pose_path", "x_fov"} <= set(row)]
-    near = {key: depth for path in folder.rglob("near_plane_depth-*.jsonl") for key, depth in _near_depths(path)}
+    near = {
+        key: depth for path in folder.rglob("near_plane_depth-*.jsonl") for key, depth in _near_depths(path).items()
+    }
     videos = {path.stem: path for path in sorted(folder.rglob("*")) if path.suffix.lower() in VIDEOS}
     records = []
     for row in rows:
@@ -119,7 +121,7 @@ def panshot_records(folder: Path) -> list[Record]:
                 str(row.get("caption", "")),
                 poses.stem,
                 "panshot",
-                near=near.get(poses.stem),
+                near=near.get(poses.stem, near.get(poses.stem.rsplit("-", 2)[0])),  # clips of a clip share its depth
                 hfov=float(row["x_fov"]),
                 xi=float(row.get("xi", 0.0)),
                 unit="metric",
@@ -194,12 +196,11 @@ def _captions(folder: Path) -> dict[str, str]:
     }
 
 
-def _near_depths(path: Path) -> list[tuple[str, float]]:
-    """`video_id-clip_id` and its near depth, a row each, whatever else a row holds."""
-    found = []
-    for row in _rows(path):
-        if {"video_id", "clip_id", "near_depth"} <= set(row):
-            found.append((f"{row['video_id']}-{row['clip_id']}", float(row["near_depth"])))
-        else:
-            found += [(key, float(value)) for key, value in row.items() if isinstance(value, int | float)]
-    return found
+def _near_depths(path: Path) -> dict[str, float]:
+    """Near depths by `video_id-clip_id`."""
+    try:
+        return {f"{row['video_id']}-{row['clip_id']}": float(row["near_depth"]) for row in _rows(path)}
+    except (KeyError, ValueError, TypeError) as error:
+        raise InputError(
+            str(path), "rows with video_id, clip_id and near_depth", f"{type(error).__name__} {error}"
+        ) from error

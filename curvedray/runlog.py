@@ -88,7 +88,7 @@ class RunLog:
 
     def note(self, text: str) -> None:
         if self.shown:
-            self._bar.console.print(text, style="dim", markup=False, highlight=False)
+            self._bar.console.print(text, style="dim", markup=False, highlight=False, soft_wrap=True)
 
     def timing(self) -> tuple[float, float]:
         """Seconds since the loop began, and the share of them spent in forward, backward and optimiser."""
@@ -118,8 +118,8 @@ def forget_from(path: Path, step: int) -> None:
             record = json.loads(line)
         except ValueError:
             continue
-        made_again = record["step"] > step if "validation" in record else record["step"] >= step
-        if not made_again:
+        # A validation bears the number of steps before it, a step its own, from 0.
+        if record["step"] < step or ("validation" in record and record["step"] == step > 0):
             kept.append(line)
     with whole_file(path) as temporary:
         temporary.write_text("".join(f"{line}\n" for line in kept))

@@ -13,7 +13,8 @@ from curvedray.folders import FolderFootage
 from curvedray.models import VideoModel
 from curvedray.radial import RadialMap
 from curvedray.recipes import Data, Recipe
-from curvedray.world import Split, world_clip
+from curvedray.video_recipe import load_model
+from curvedray.world import WORDS, Split, world_clip
 
 WORLD_VERSION = 1  # of what a clip number looks like; a change of it makes old caches another thing
 
@@ -47,22 +48,19 @@ class WorldFootage:
         }
 
 
-def open_model(name: str, device: torch.device, *, text: bool = True, vae: bool = True) -> VideoModel:
+def open_model(name: str, device: torch.device) -> VideoModel:
     """`embedded`: the one in the package; `random`: its shape untrained; a .safetensors of ours; a Wan folder or id."""
-    if name in ("embedded", "random") or name.endswith(".safetensors"):
-        from curvedray.embedded import WEIGHTS, EmbeddedModel, EmbeddedShape, load_embedded
-        from curvedray.world import WORDS
+    if name == "random":
+        from curvedray.embedded import EmbeddedModel, EmbeddedShape
 
-        if name == "random":
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(0)
-                model = EmbeddedModel(EmbeddedShape(tuple(WORDS))).eval().requires_grad_(False)
-        else:
-            model = load_embedded(WEIGHTS if name == "embedded" else Path(name))
-        return model.to(device)
-    from curvedray.wan import Wan
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            return EmbeddedModel(EmbeddedShape(tuple(WORDS))).eval().requires_grad_(False).to(device)
+    if name.endswith(".safetensors"):
+        from curvedray.embedded import load_embedded
 
-    return Wan.load(name, device=device, text=text, vae=vae)
+        return load_embedded(Path(name)).to(device)
+    return load_model("" if name == "embedded" else name, device=str(device))
 
 
 def video_shape(data: Data, model: VideoModel) -> VideoShape:

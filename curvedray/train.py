@@ -84,6 +84,12 @@ def train(
         fix = "Go on with --resume latest, or choose another folder with -o."
         raise InputError(f"folder {out}", "no run in it", "one that has checkpoints", fix)
 
+    def validate_at(step: int) -> None:
+        if process.is_first and validation:
+            with averaged(trained, average):
+                log.validated(step, validate(recipe, model, adapter, validation, shape, out, step, empty_text))
+        process.wait()
+
     def checkpoint_at(step: int) -> None:
         if process.is_first:
             remembered = optimiser_tensors(optimisers, names)
@@ -96,6 +102,8 @@ def train(
     log = RunLog(out, recipe, first, shown=process.is_first)
     saved = first
     with log, Feed(recipe, clips, latent_shape, grid, process, skipped) as feed, _asked_to_stop() as asked:
+        if recipe.every.validate and first == 0:
+            validate_at(0)  # what training starts from
         for step in range(first, recipe.steps):
             began = time.perf_counter()
             passes = feed.step(step)
@@ -134,11 +142,8 @@ def train(
                 checkpoint_at(done)
                 saved = done
                 log.note(f"checkpoint at step {done}")
-            if validation and (done == recipe.steps or (recipe.every.validate and done % recipe.every.validate == 0)):
-                if process.is_first:
-                    with averaged(trained, average):
-                        log.validated(done, validate(recipe, model, adapter, validation, shape, out, done, empty_text))
-                process.wait()
+            if recipe.every.validate and (done == recipe.steps or done % recipe.every.validate == 0):
+                validate_at(done)
             if stop:
                 log.note(f"stopped at step {done}; go on with --resume latest")
                 break

@@ -223,6 +223,24 @@ def test_realestate10k(tmp_path):
     assert float(source[0].cameras.lens.hfov.mean()) == pytest.approx(80.0, abs=1e-3)
 
 
+def test_panshot(tmp_path):
+    one = write_parts(tmp_path, 0, "panshot", ".npy")
+    (tmp_path / "clip-0.mp4").rename(tmp_path / "film-3.mp4")
+    (tmp_path / "clip-0.npy").rename(tmp_path / "film-3.npy")
+    request = {"pose_path": "film-3.npy", "x_fov": 120.0, "xi": 0.6, "caption": "a street"}
+    (tmp_path / "requests.json").write_text(json.dumps([request]))
+    near = {"video_id": "film", "clip_id": 3, "near_depth": 0.5}
+    (tmp_path / "near_plane_depth-train.jsonl").write_text(json.dumps(near) + "\n")
+    source = FolderFootage(tmp_path)
+    assert (source.layout, len(source), source.name_of(0)) == ("panshot", 1, "film-3")
+    read = source[0]
+    assert (read.caption, read.near) == ("a street", 0.5)
+    assert float(read.cameras.lens.hfov) == pytest.approx(120.0, abs=1e-3)
+    assert float(read.cameras.lens.xi) == pytest.approx(0.6)
+    cameras, _ = in_near_distances(read)
+    torch.testing.assert_close(cameras.world_from_camera[:, :3, 3], one.cameras.world_from_camera[:, :3, 3] / 0.5)
+
+
 def test_errors_name_the_clip_and_the_column(tmp_path):
     write_parts(tmp_path, 0)
     (tmp_path / "metadata.jsonl").write_text('{"video": "clip-0.mp4", "camera": "clip-0.json"}')

@@ -1,0 +1,66 @@
+"""`curvedray train` and `curvedray data`, as a user calls them."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from curvedray.cli import app
+
+
+def command(*words, cwd):
+    """`curvedray` as a user calls it, in this process: its exit code and what it prints to standard output."""
+    before = Path.cwd()
+    os.chdir(cwd)
+    try:
+        return CliRunner().invoke(app, [str(word) for word in words])
+    finally:
+        os.chdir(before)
+
+
+SMALL = ["model=random", "data.clips=3", "batch=2", "steps=2", "every.validate=0", "every.checkpoint=1"]
+
+
+def test_the_command_trains_resumes_and_says_so(tmp_path):
+    done = command("train", "quick", *SMALL, "-o", "run", "--json", cwd=tmp_path)
+    assert done.exit_code == 0, done.output
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert (result["step"], result["weights"]) == (2, "run/adapter.safetensors")
+    again = command("train", "quick", *SMALL, "-o", "run", "--resume", "latest", "--json", cwd=tmp_path)
+    assert json.loads(again.stdout.splitlines()[-1])["step"] == 2
+    refused = command("train", "quick", *SMALL, "-o", "run", cwd=tmp_path)
+    assert "no run in it" in str(refused.exception)
+
+
+def test_a_dry_run_estimates_and_leaves_nothing(tmp_path):
+    done = command("train", "embedded_k3", "model=random", "--dry-run", "--json", cwd=tmp_path)
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["recipe"]["adapter"]["breakpoints"] == 3
+    assert found["estimate"]["trained"] > 10_000
+    assert found["estimate"]["timed"]
+    assert found["estimate"]["hours"] == pytest.approx(found["estimate"]["seconds"] * 300 / 3600)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_command_lists_recipes_and_refuses_mistakes(tmp_path):
+    assert "wan_1b_mixforcing_block" in command("train", "--list", cwd=tmp_path).stdout.split()
+    for words, said in [
+        (["train"], "a name"),
+        (["train", "quik"], "Did you mean quick"),
+        (["train", "quick", "--resume", "best"], "latest"),
+        (["train", "quick", "--data", "nowhere", "model=random"], "nowhere"),
+        (["data", "check", "nowhere"], "nowhere"),
+        (["data", "check", "world", "--size", "big"], "FRAMESxHEIGHTxWIDTH"),
+    ]:
+        assert said in str(command(*words, cwd=tmp_path).exception)
+
+
+def test_the_data_commands(tmp_path):
+    checked = command("data", "check", "world", "--clips", 2, "--json", cwd=tmp_path)
+    assert [row["problems"] for row in json.loads(checked.stdout.splitlines()[-1])] == [[], []]
+    for made in (1, 0):
+        words = ("data", "cache", "world", "--clips", 2, "--model", "random", "-o", "cache", "--json")
+        cached = json.loads(command(*words, cwd=tmp_path).stdout.splitlines()[-1])
+        assert (cached["clips"], cached["made"]) == (2, made)
