@@ -82,7 +82,7 @@ def _key(source: FootageSource, shape: VideoShape, dtype: str) -> str:
 
 @torch.no_grad()
 def _probe(model: VideoModel) -> Float[Tensor, "numbers"]:
-    """What a model makes of one small fixed video and of no caption: it tells encoders apart, whatever they are called."""
+    """What a model makes of one small fixed video and of no caption: it tells encoders apart, whatever their names."""
     _, rows, cols = model.grid_for(model.defaults.frames, model.defaults.height, model.defaults.width).stride
     waves = torch.linspace(-3, 3, 3 * 5 * 2 * rows * 2 * cols).sin().reshape(1, 3, 5, 2 * rows, 2 * cols)
     latents, text = model.encode(waves.to(model.device)), model.encode_text([""])
