@@ -1,7 +1,44 @@
-"""Camera-controlled video generation: a trajectory and a lens, from pinhole to fisheye."""
+"""Camera-controlled video generation: a trajectory and a lens, from pinhole to fisheye.
+
+Importing this imports torch and nothing heavier; what needs more is loaded when it is first asked for.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from curvedray.cameras import Cameras, Lens, TokenGrid
+from curvedray.encoding import curved_ray_attention, expected_phasor
 from curvedray.errors import InputError
 
+if TYPE_CHECKING:
+    from curvedray.formats import read_cameras, write_cameras
+    from curvedray.lenses import named_lens
+    from curvedray.trajectories import trajectory
+
 __version__ = "0.1.0"
-__all__ = ["Cameras", "InputError", "Lens", "TokenGrid"]
+__all__ = [
+    "Cameras",
+    "InputError",
+    "Lens",
+    "TokenGrid",
+    "curved_ray_attention",
+    "expected_phasor",
+    "named_lens",
+    "read_cameras",
+    "trajectory",
+    "write_cameras",
+]
+
+# name -> the module that has it; scipy and the like come with them
+_LATER = {
+    "named_lens": "curvedray.lenses",
+    "read_cameras": "curvedray.formats",
+    "write_cameras": "curvedray.formats",
+    "trajectory": "curvedray.trajectories",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'curvedray' has no attribute {name!r}")
+    return getattr(importlib.import_module(_LATER[name]), name)
