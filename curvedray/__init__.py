@@ -39,6 +39,8 @@ _LATER = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "evaluate":  # `curvedray.evaluate.pose_errors` without a second import
+        return importlib.import_module("curvedray.evaluate")
     if name not in _LATER:
         raise AttributeError(f"module 'curvedray' has no attribute {name!r}")
     return getattr(importlib.import_module(_LATER[name]), name)
