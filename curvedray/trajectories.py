@@ -155,8 +155,8 @@ def _changes(step: Step, s: Array, start: Rig, stage: _Stage) -> Rig:
         changes = [_changes(i, s, start, stage) for i in step.steps]
         return sum(changes[1:], changes[0])
     assert isinstance(step, Sequence)
-    ends = np.cumsum([i.share for i in step.steps]) / step.share
-    ends[-1] = 1.0
+    shares = np.cumsum([i.share for i in step.steps])
+    ends = shares / shares[-1]
     total, begin = Rig.change(s), 0.0
     for part, end in zip(step.steps, ends, strict=True):
         inside = np.append(np.clip((s - begin) / (end - begin), 0.0, 1.0), 1.0)
