@@ -63,7 +63,8 @@ def _build(compiler: str, source: Path, folder: Path, stem: str) -> Path:
             if run.returncode == 0:
                 break
         else:
-            raise OSError(f"{compiler} could not build it: {run.stderr.decode(errors='replace').strip()[-300:]}")
+            complaint = (run.stderr.decode(errors="replace").splitlines() or ["it does not say why"])[0]
+            raise OSError(f"{compiler} could not build it ({complaint[:300]})")
         final = folder / f"{stem}-{_checksum(fresh)}.so"
         os.replace(fresh, final)
     return final

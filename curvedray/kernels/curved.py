@@ -25,9 +25,8 @@ SOURCE = Path(__file__).with_name("curved.cpp")
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 MOST_HALF_TURNS = 2.0**20  # of a phase; the kernel's sine and cosine reduce phases exactly below 2^21
 POINTERS = ("keys", "radii", "rays", "exists", "poses", "lenses", "frequency")
-SIZES = tuple(
-    "batch camera_batch heads tokens patches dim breakpoints rays_per_patch coordinates frequencies threads".split()
-)
+SIZES = ("batch", "camera_batch", "heads", "tokens", "patches", "dim", "breakpoints", "rays_per_patch")
+COUNTS = ("coordinates", "frequencies", "threads")
 
 flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 flash_backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
@@ -36,7 +35,7 @@ flash_backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_back
 class Problem(ctypes.Structure):
     """The same layout as Problem in curved.cpp."""
 
-    _fields_ = [(name, ctypes.c_void_p) for name in POINTERS] + [(name, ctypes.c_int64) for name in SIZES]
+    _fields_ = [(name, ctypes.c_void_p) for name in POINTERS] + [(name, ctypes.c_int64) for name in SIZES + COUNTS]
 
 
 def library() -> ctypes.CDLL | None:

@@ -1,0 +1,282 @@
+"""The fast path equals the twin, in values and gradients, and a machine that cannot build it still gets its answer."""
+
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scenes import DOUBLE, lens, noise, orbit, poses, tokens
+
+from curvedray.cameras import Cameras, Lens, TokenGrid
+from curvedray.encoding import (
+    OFFSETS,
+    View,
+    breakpoints,
+    curved_path,
+    curved_ray_attention,
+    default_frequencies,
+    expected_phasor,
+)
+from curvedray.kernels import build, curved, eager
+
+GRID = TokenGrid(3, 3, 7)  # 21 patches: not a whole number of vectors
+needs_kernel = pytest.mark.skipif(curved.library() is None, reason="no compiled kernel on this machine")
+
+
+def call(inputs, cameras, grid, backend, **options):
+    out = curved_ray_attention(*inputs[:3], cameras, grid, *inputs[3:], backend=backend, **options)
+    weight = noise(*out.shape, seed=99).to(out.dtype)
+    return out.detach(), torch.autograd.grad((out * weight).sum(), inputs, allow_unused=True)
+
+
+def worst(ours, exact):
+    """Largest difference, against the largest of the exact numbers."""
+    return (ours.double() - exact).abs().max().item() / max(exact.abs().max().item(), 1e-6)
+
+
+scenes = st.fixed_dictionaries(
+    {
+        "frames": st.integers(1, 3),
+        "rows": st.integers(1, 4),
+        "cols": st.integers(1, 9),
+        "num": st.integers(1, 7),
+        "heads": st.integers(1, 3),
+        "batch": st.integers(1, 2),
+        "batched": st.booleans(),
+        "zoom": st.booleans(),
+        "coordinates": st.sampled_from([3, 4]),
+        "rays": st.integers(1, 3),
+        "dim": st.integers(24, 70),
+        "xi": st.sampled_from([0.0, 0.5, 1.0, 1.7]),
+        "dtype": st.sampled_from([torch.float32, torch.bfloat16, torch.float16]),
+        "rotation": st.booleans(),
+        "seed": st.integers(0, 1000),
+    }
+)
+
+
+def check(scene, attention_backend):
+    """The backend, in the scene's own precision, against the twin in float64 on the same rounded inputs."""
+    grid = TokenGrid(scene["frames"], scene["rows"], scene["cols"])
+    fov = torch.full((grid.frames,), 90.0 if scene["xi"] == 0 else 160.0)
+    fov = fov - 5 * torch.arange(grid.frames) if scene["zoom"] else fov[0]
+    shape = (scene["batch"], grid.frames) if scene["batched"] else (grid.frames,)
+    cameras = Cameras(Lens.from_fov(fov, scene["xi"], 96, 64), poses(*shape, seed=scene["seed"]).float())
+    rounded = [
+        i.to(scene["dtype"] if i.ndim == 4 else torch.float32)
+        for i in tokens(grid, scene["dim"], scene["batch"], scene["heads"], scene["seed"])
+    ]
+    frequencies = default_frequencies(grid, scene["dim"], scene["rays"], scene["coordinates"])
+    options = {"breakpoints": scene["num"], "frequencies": frequencies, "rays": scene["rays"]}
+    options["query_rotation"] = scene["rotation"]
+    ours, our_grads = call([i.requires_grad_() for i in rounded], cameras, grid, attention_backend, **options)
+    wide = [i.detach().double().requires_grad_() for i in rounded]
+    exact, exact_grads = call(wide, cameras, grid, "reference", **options)
+    assert ours.dtype == scene["dtype"]
+    close = {torch.float32: 2e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}[scene["dtype"]]
+    assert worst(ours, exact) < close
+    for mine, true in zip(our_grads, exact_grads, strict=True):
+        scale = max(1.0, exact_grads[1].abs().max().item())
+        assert (mine.double() - true).abs().max() < 25 * close * max(scale, true.abs().max().item())
+
+
+@needs_kernel
+@given(scenes)
+@settings(deadline=None, max_examples=40)
+def test_the_kernel_is_the_twin(scene):
+    check(scene, "fast")
+
+
+@given(scenes)
+@settings(deadline=None, max_examples=15)
+def test_eager_is_the_twin(scene):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(curved, "library", lambda: None)
+        patch.setattr(eager, "CHUNK", 2**14)  # several chunks even here
+        check(scene, "fast")
+
+
+@needs_kernel
+def test_float32_gradients_are_within_the_promise():
+    """Relative to the largest gradient, for K = 5 and the default periods of a real grid."""
+    grid = TokenGrid(2, 15, 26)
+    cameras = orbit(grid).to(torch.float32)
+    inputs = [i.float().requires_grad_() for i in tokens(grid, 96, heads=2)]
+    _, ours = call(inputs, cameras, grid, "fast")
+    _, exact = call([i.detach().double().requires_grad_() for i in inputs], cameras, grid, "reference")
+    assert max(worst(a, b) for a, b in zip(ours, exact, strict=True)) < 5e-4
+
+
+@needs_kernel
+@pytest.mark.parametrize(("fov", "xi"), [(90.0, 0.0), (150.0, 0.8), (200.0, 1.2)])
+def test_coefficients_keep_their_digits(fov, xi):
+    """Within 2e-5 of float64 at radii to 20, and within four times what rounding the coordinates alone costs."""
+    grid = TokenGrid(2, 30, 52)
+    cameras = Cameras(lens(fov, xi), poses(2, move=1.0))
+    mu = noise(1, grid.tokens).float().clamp(-3, 3)
+    sigma = torch.minimum(3 - mu, 3 + mu) * torch.linspace(0, 1, grid.tokens)
+    view = View.between(cameras, grid, cameras, default_frequencies(grid, 192), torch.tensor(OFFSETS))
+    n = view.phasors
+    ones = torch.zeros(1, 1, grid.tokens, 192)
+    ones[..., :n] = 1  # turned by a phasor, (1, 0) becomes (cos, sin)
+    radii = breakpoints(mu.double(), sigma.double(), 5).unflatten(1, (2, -1))
+    keys = curved.Keys.of(ones, view, mu, sigma, 5)
+    for query, turned in enumerate(keys.modulated(torch.float32)):
+        exact = torch.cat(view.coefficients(radii, query), -1)[0]
+        path = curved_path(radii, view.rays, view.query_from_source[query], view.lens[query])[0, ..., :3]
+        theta = torch.einsum("spakc,cf->spacfk", path.float().double(), view.frequencies)
+        rounding = torch.cat([i.flatten(2).flatten(0, 1) for i in expected_phasor(theta)], -1)
+        error = (turned[0, 0, :, : 2 * n] - exact).abs().max()
+        assert error < 2e-5
+        assert error < 4 * (rounding - exact).abs().max()
+
+
+@needs_kernel
+def test_threads_do_not_change_a_bit():
+    cameras, inputs = orbit(GRID), [i.float() for i in tokens(GRID, batch=2, heads=2)]
+    view = View.between(cameras, GRID, cameras, default_frequencies(GRID, 40), torch.tensor(OFFSETS))
+    before, results = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2, 5):
+            torch.set_num_threads(threads)
+            results.append(
+                [i.clone() for i in curved.Keys.of(inputs[1], view, *inputs[3:], 5).modulated(torch.float32)]
+            )
+    finally:
+        torch.set_num_threads(before)
+    for other in results[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
+
+
+@needs_kernel
+def test_strided_inputs_and_unused_gradients():
+    """q, k, v as slices of one projection, as a transformer has them, and a loss that needs k alone."""
+    cameras = orbit(GRID)
+    packed = noise(1, GRID.tokens, 3, 2, 40).float().permute(2, 0, 3, 1, 4)
+    mu, sigma = (i.float() for i in tokens(GRID)[3:])
+    k = packed[1].clone().requires_grad_()
+    out = curved_ray_attention(packed[0], k, packed[2], cameras, GRID, mu, sigma)
+    out.sum().backward()
+    whole = [i.contiguous() for i in packed]
+    torch.testing.assert_close(out, curved_ray_attention(*whole, cameras, GRID, mu, sigma, backend="reference"))
+    assert k.grad.isfinite().all()
+
+
+def test_what_the_kernel_does_not_take_goes_the_eager_way():
+    """float64, values of another width, and phases beyond its sine all still equal the twin."""
+    cameras, (q, k, v, mu, sigma) = orbit(GRID), tokens(GRID)
+    for inputs in (
+        (q, k, v, mu, sigma),
+        (q.float(), k.float(), v[..., :24].float(), mu.float(), sigma.float()),
+        (q.float(), k.float(), v.float(), mu.float() + 16, 0 * sigma.float()),
+    ):
+        ours = curved_ray_attention(*inputs[:3], cameras, GRID, *inputs[3:], backend="fast")
+        twin = curved_ray_attention(*inputs[:3], cameras, GRID, *inputs[3:], backend="reference")
+        torch.testing.assert_close(ours, twin, atol=2e-5, rtol=1e-4)
+
+
+# -- building
+
+TINY = 'extern "C" int three() { return 3; }\n'
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A fresh cache and a source of one line, past the memory of earlier builds."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv(build.SWITCH, raising=False)
+    monkeypatch.delenv("CXX", raising=False)
+    source = tmp_path / "tiny.cpp"
+    source.write_text(TINY)
+    return tmp_path
+
+
+def fresh(source: Path):
+    return build.compiled.__wrapped__(source, "tiny")
+
+
+@needs_kernel
+def test_a_binary_is_built_once_and_a_damaged_one_never_loaded(home):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert fresh(home / "tiny.cpp").three() == 3
+        (binary,) = (home / "cache/curvedray").iterdir()
+        built = binary.stat().st_mtime_ns
+        assert fresh(home / "tiny.cpp").three() == 3
+        assert binary.stat().st_mtime_ns == built
+        other = home / "cache" / "good.so"
+        other.write_bytes(binary.read_bytes())
+        binary.unlink()
+        binary.write_bytes(other.read_bytes()[:-1] + b"x")
+        assert fresh(home / "tiny.cpp").three() == 3
+        assert binary.stat().st_mtime_ns != built
+    (home / "tiny.cpp").write_text(TINY.replace("3", "4"))
+    assert fresh(home / "tiny.cpp").three() == 4  # another source is another binary
+
+
+@needs_kernel
+def test_two_processes_may_build_at_once(home):
+    code = f"from pathlib import Path; from curvedray.kernels.build import compiled as c; \
+assert c(Path({str(home / 'tiny.cpp')!r}), 'tiny').three() == 3"
+    both = [subprocess.Popen([sys.executable, "-W", "error", "-c", code], env=dict(os.environ)) for _ in range(2)]
+    assert [process.wait(120) for process in both] == [0, 0]
+    assert all(file.suffix == ".so" for file in (home / "cache/curvedray").iterdir())
+
+
+@needs_kernel
+def test_a_home_that_cannot_be_written_gets_a_temporary_folder(home, monkeypatch):
+    (home / "file").write_text("not a folder")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home / "file"))
+    assert fresh(home / "tiny.cpp").three() == 3
+
+
+@pytest.mark.parametrize("trouble", ["no compiler", "broken compiler", "broken source"])
+def test_a_build_that_fails_is_one_warning_and_no_error(home, monkeypatch, trouble):
+    if trouble == "no compiler":
+        monkeypatch.setenv("PATH", str(home))
+    elif trouble == "broken compiler":
+        (home / "cxx").write_text("#!/bin/sh\nexit 7\n")
+        (home / "cxx").chmod(0o755)
+        monkeypatch.setenv("CXX", str(home / "cxx"))
+    else:
+        (home / "tiny.cpp").write_text("this is not C++")
+    with pytest.warns(UserWarning, match=r"fast path \(tiny\) is not available.*CURVEDRAY_KERNEL=off") as caught:
+        assert fresh(home / "tiny.cpp") is None
+    assert len(caught) == 1
+
+
+def test_the_switch_is_silent(home, monkeypatch):
+    monkeypatch.setenv(build.SWITCH, "off")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert fresh(home / "tiny.cpp") is None
+    assert not (home / "cache").exists()
+
+
+def test_attention_without_a_kernel_is_the_same_attention(monkeypatch):
+    cameras, inputs = orbit(GRID), [i.float() for i in tokens(GRID)]
+    expected = curved_ray_attention(*inputs[:3], cameras, GRID, *inputs[3:], backend="reference")
+    monkeypatch.setattr(curved, "library", lambda: None)
+    ours = curved_ray_attention(*inputs[:3], cameras, GRID, *inputs[3:])
+    torch.testing.assert_close(ours, expected, atol=1e-5, rtol=1e-5)
+
+
+def test_nothing_is_compiled_at_import(tmp_path):
+    code = "import sys, curvedray.encoding; assert 'curvedray.kernels' not in sys.modules; import curvedray.kernels"
+    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)})
+    assert not list(tmp_path.iterdir())
+
+
+def test_gradients_reach_learned_cameras_through_eager_too():
+    inputs = tokens(GRID)
+    grads = []
+    for backend in ("reference", "fast"):
+        pose = poses(3, seed=2).to(DOUBLE).requires_grad_()
+        out = curved_ray_attention(*inputs[:3], Cameras(lens(), pose), GRID, *inputs[3:], backend=backend)
+        grads.append(torch.autograd.grad(out.square().sum(), pose)[0])
+    torch.testing.assert_close(grads[0], grads[1], atol=1e-9, rtol=1e-6)
