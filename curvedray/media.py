@@ -56,7 +56,9 @@ def write_video(
     with whole_file(path) as temporary, av.open(str(temporary), "w", options={"fflags": "+bitexact"}) as container:
         if metadata:
             container.metadata["comment"] = json.dumps(dict(metadata), sort_keys=True)
-        stream = container.add_stream("libx264", rate=rate, options={"crf": str(crf), "preset": "medium"})
+        # x264's macroblock tree reads memory it has not written, so its bytes depend on what lay there before.
+        options = {"crf": str(crf), "preset": "medium", "x264-params": "mbtree=0"}
+        stream = container.add_stream("libx264", rate=rate, options=options)
         stream.width, stream.height, stream.pix_fmt = frames.shape[2], frames.shape[1], "yuv420p"
         codec = stream.codec_context
         codec.thread_count = 1
