@@ -3,6 +3,7 @@
 The room is ray-cast exactly, so what bends in the preview is what the lens bends.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -18,6 +19,7 @@ from curvedray.pictures import PAPER, PathPlot, contact_sheet, lens_grid
 from curvedray.radial import near_distance
 from curvedray.raycast import Rendered, Room, Scene, Thing, render, render_frames
 from curvedray.themes import paint
+from curvedray.world import scene_from_caption
 
 NEAR = 3.0  # metres: in the preview's own room a near distance reaches exactly to the ball in its middle
 SHEET_FRAMES, SHEET_COLUMNS, SHEET_WIDTH = 8, 4, 400  # frames, a row, pixels each at most
@@ -45,7 +47,11 @@ class Preview:
 
 
 def preview(
-    cameras: Cameras, scene: Scene | None = None, *, progress: Callable[[Iterator[tuple]], Iterator[tuple]] = iter
+    cameras: Cameras,
+    scene: Scene | None = None,
+    title: str = "",
+    *,
+    progress: Callable[[Iterator[tuple]], Iterator[tuple]] = iter,
 ) -> Preview:
     """Render what these cameras would see, beside their path and their lens. `progress` may wrap the loop over frames.
 
@@ -57,9 +63,15 @@ def preview(
     room = enclosing(scene or preview_scene(), path)
     frames = progress(render_frames(room, path))
     seen = Rendered(*(torch.from_numpy(np.stack(part)) for part in zip(*frames, strict=True)))
-    return Preview(
-        _video(seen.frames, cameras, description), _sheet(seen.frames, cameras, description), seen, description, scale
-    )
+    title = title or description.looks_like
+    return Preview(_video(seen.frames, cameras, title), _sheet(seen.frames, cameras, title), seen, description, scale)
+
+
+def render_caption(text: str, cameras: Cameras, seed: int = 0) -> Rendered:
+    """What the cameras would see of the scene a caption asks for: the truth to hold a generated video against."""
+    scene = scene_from_caption(text, seed).scene
+    path, _ = placed(cameras, scene_near(scene, cameras.frame_lens[0]))
+    return render(enclosing(scene, path), path)
 
 
 def preview_scene() -> Scene:
@@ -109,11 +121,11 @@ def _in_the_way(thing: Thing, positions: Tensor, floor: float) -> bool:
     return bool((level & ((positions[:, ::2] - where).norm(dim=-1) < 1.42 * thing.radius + 0.1)).any())
 
 
-def _video(frames: Tensor, cameras: Cameras, description: Description) -> Tensor:
+def _video(frames: Tensor, cameras: Cameras, title: str) -> Tensor:
     """Every frame, and in a column beside it the path with this frame's camera marked, and the lens."""
     count, height, width, _ = frames.shape
     tall, column = max(height, 320), max(240, 2 * round(0.36 * height))
-    plot = PathPlot.of(cameras, (column, tall - tall * 2 // 5), description.looks_like)
+    plot = PathPlot.of(cameras, (column, tall - tall * 2 // 5), title)
     lens = cameras.frame_lens
     grids = [lens_grid(lens[i], (column, tall * 2 // 5), _lens_words(lens[i])) for i in _pictured(lens)]
     # H.264 wants even sides.
@@ -126,16 +138,17 @@ def _video(frames: Tensor, cameras: Cameras, description: Description) -> Tensor
     return video
 
 
-def _sheet(frames: Tensor, cameras: Cameras, description: Description) -> Tensor:
+def _sheet(frames: Tensor, cameras: Cameras, title: str) -> Tensor:
     """Some frames with their numbers, and below them the path and the lens."""
     chosen = np.unique(np.linspace(0, len(frames) - 1, min(SHEET_FRAMES, len(frames))).round().astype(int))
     small = frames[torch.from_numpy(chosen)]
     if small.shape[2] > SHEET_WIDTH:
         shape = (round(small.shape[1] * SHEET_WIDTH / small.shape[2]), SHEET_WIDTH)
         small = F.interpolate(small.movedim(-1, 1).float(), shape, mode="area").round().to(torch.uint8).movedim(1, -1)
-    upper = contact_sheet(small.contiguous(), SHEET_COLUMNS, [f"frame {i}" for i in chosen])
+    columns = math.ceil(len(chosen) / math.ceil(len(chosen) / SHEET_COLUMNS))
+    upper = contact_sheet(small.contiguous(), columns, [f"frame {i}" for i in chosen])
     width, height = max(upper.shape[1], 640), 360
-    plot = PathPlot.of(cameras, (width - width * 2 // 5, height), description.looks_like)
+    plot = PathPlot.of(cameras, (width - width * 2 // 5, height), title)
     lens = cameras.frame_lens[0]
     lower = torch.cat([plot.at(), lens_grid(lens, (width * 2 // 5, height), _lens_words(lens))], 1)
     sheet = torch.tensor(PAPER, dtype=torch.uint8).repeat(upper.shape[0] + height, width, 1)

@@ -14,7 +14,7 @@ from curvedray.errors import InputError
 from curvedray.formats import write_cameras
 from curvedray.lenses import named_lens
 from curvedray.media import read_image, read_video
-from curvedray.preview import NEAR, enclosing, placed, preview, preview_scene, scene_near
+from curvedray.preview import NEAR, enclosing, placed, preview, preview_scene, render_caption, scene_near
 from curvedray.raycast import FIRST_THING
 from curvedray.trajectories import trajectory
 from curvedray.world import keeps_clear, scene_from_caption
@@ -87,6 +87,14 @@ def test_a_world_scene_has_its_own_near_distance():
     assert 1.5 < near < 5
     assert preview(trajectory("static", LENS, 1), place).scale == near
     assert scene_near(None, LENS) == NEAR
+
+
+def test_the_truth_to_a_caption_stands_where_the_caption_says():
+    seen = render_caption("a red ball and a blue box in a snowy courtyard", trajectory("dolly in 0.3", LENS, 3))
+    columns = torch.arange(64.0).expand(3, 48, 64)
+    left, right = seen.surface == FIRST_THING, seen.surface == FIRST_THING + 1
+    assert columns[left].mean() < 32 < columns[right].mean()
+    assert left[2].sum() > left[0].sum()  # the ball has come nearer
 
 
 def test_a_zoom_changes_the_picture_of_the_lens():

@@ -47,6 +47,7 @@ def preview(
     seen = look(
         cameras,
         place,
+        move or "",
         progress=lambda work: iter(track(work, "rendering", total=len(cameras), console=console, transient=True)),
     )
     rate = cameras.fps or 16.0
