@@ -68,7 +68,7 @@ def read_cameras(
     if unit is not None and unit not in get_args(Unit):
         raise InputError("unit", " or ".join(get_args(Unit)), unit)
     cameras = cameras if unit is None else replace(cameras, unit=cast(Unit, unit))
-    cameras = cameras if fps is None else replace(cameras, fps=fps)
+    cameras = cameras if fps is None else replace(cameras, fps=float(fps))
     return cameras.to(dtype)
 
 

@@ -31,10 +31,9 @@ PERSPECTIVE = ("OPENCV", "PINHOLE", "SIMPLE_PINHOLE", "SIMPLE_RADIAL", "RADIAL")
 
 
 def detect(source: Source) -> str | None:
-    if not source.is_json or "frames" not in source.json or not isinstance(source.json["frames"].value, list):
-        return None
-    first = source.json["frames"].value[:1]
-    return "frames with a transform_matrix" if first and "transform_matrix" in first[0] else None
+    frames = source.json.get("frames") if source.is_json else None
+    first = frames.value[0] if frames and isinstance(frames.value, list) and frames.value else None
+    return "frames with a transform_matrix" if isinstance(first, dict) and "transform_matrix" in first else None
 
 
 def detect_path(source: Source) -> str | None:

@@ -33,10 +33,12 @@ def read(source: Source) -> Cameras:
         document["format"].fail(f'"{NAME}"', document["format"].value, "Is it another format?")
     if (found := document["version"].integer()) != VERSION:
         document["version"].fail(f"version {VERSION}", found, "Update curvedray to read newer files.")
+    only(document["convention"], tuple(CONVENTION))
     for key, value in CONVENTION.items():
         if document["convention"][key].value != value:
             document["convention"][key].fail(repr(value), document["convention"][key].value)
     only(document, KEYS)
+    document["provenance"]["writer"].text()
     unit = document["unit"].text()
     if unit not in get_args(Unit):
         document["unit"].fail(" or ".join(get_args(Unit)), unit)
@@ -51,6 +53,8 @@ def read(source: Source) -> Cameras:
     numbers = []
     for frame in frames:
         only(frame, FRAME_KEYS)
+        if len(frame["world_from_camera"].items()) != 4:
+            frame["world_from_camera"].fail("four rows of four numbers", frame["world_from_camera"].value)
         numbers.append([*frame["focal"].numbers(2), *frame["center"].numbers(2), frame["xi"].number()])
     where = [f"field {frame.where}" for frame in frames]
     poses = torch.stack([frame["world_from_camera"].pose() for frame in frames])

@@ -287,5 +287,8 @@ def natural(name: str) -> list[tuple[int, str]]:
 
 
 def _short(value: object) -> str:
-    text = str(value)
+    try:
+        text = str(value)
+    except RecursionError:
+        text = f"a {type(value).__name__} of hundreds of levels"
     return text if len(text) <= 200 else text[:197] + "..."
