@@ -1,0 +1,68 @@
+"""What an estimator is asked and what it answers.
+
+t frame   h, w pixels
+"""
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Bool, Float, UInt8
+from scipy.spatial.transform import Rotation, Slerp
+
+from curvedray.cameras import Lens
+from curvedray.evaluate.lens import RadialLens
+from curvedray.evaluate.scores import Failure
+
+Frames = UInt8[np.ndarray, "t h w 3"]
+
+
+@dataclass(frozen=True)
+class UpAndLens:
+    """A horizon and a lens: up directions in each camera's frame, and one radial lens for the clip."""
+
+    up: Float[np.ndarray, "t 3"]
+    lens: RadialLens
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What was recovered from one video; what an estimator does not recover is None."""
+
+    poses: Float[np.ndarray, "t 4 4"] | None = None  # camera-to-world, in a world and scale of the estimator's own
+    found: Bool[np.ndarray, " t"] | None = None  # frames really estimated; the others are interpolated
+    view: UpAndLens | None = None
+    radial: Float[np.ndarray, "t h w"] | None = None  # metres or no unit; NaN where unknown
+    note: str = ""
+
+
+@runtime_checkable
+class Estimator(Protocol):
+    """Recovers cameras, lenses or distances from a video. A clip it cannot do is a Failure with its reason."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def version(self) -> str: ...
+
+    @property
+    def floor(self) -> str: ...
+
+    def estimate(self, video: Frames, lens: Lens | None = None, clip: str = "") -> Estimate | Failure:
+        """`lens` is the requested one (at the video's size), for estimators that need it known."""
+        ...
+
+
+def filled(poses: dict[int, Float[np.ndarray, "4 4"]], frames: int) -> tuple[np.ndarray, np.ndarray]:
+    """A pose for every frame, and which are real: gaps are interpolated, ends hold the nearest pose."""
+    known = np.array(sorted(poses))
+    stack = np.stack([poses[index] for index in known]).astype(np.float64)
+    found = np.isin(np.arange(frames), known)
+    at = np.clip(np.arange(frames), known[0], known[-1]).astype(np.float64)
+    path = np.tile(np.eye(4), (frames, 1, 1))
+    rotations = Rotation.from_matrix(stack[:, :3, :3])
+    path[:, :3, :3] = Slerp(known, rotations)(at).as_matrix() if len(known) > 1 else rotations.as_matrix()
+    for axis in range(3):
+        path[:, axis, 3] = np.interp(at, known, stack[:, axis, 3])
+    return path, found

@@ -1,0 +1,104 @@
+"""Cameras that only turn: rotations between pairs of frames from matched bearings, then averaged over the clip.
+
+Structure from motion needs parallax; a pan, a tilt or a tripod has none. Two frames that share a centre see the same
+bearings, one set turned against the other, and that turn is Kabsch's.
+
+    n match   t frame
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+TRIALS = 200
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two frames, the pure rotation that explains most of their matches, how many it explains, how many it does not."""
+
+    i: int
+    j: int
+    i_from_j: Float[np.ndarray, "3 3"]
+    explained: int
+    parallax: int
+    flat: bool = False  # a plane explains the matches too, so the pair alone cannot tell it from its twisted twin
+
+
+def pair_of(
+    i: int,
+    j: int,
+    bearings_i: Float[np.ndarray, "n 3"],
+    bearings_j: Float[np.ndarray, "n 3"],
+    tolerance: float,
+    flat: bool = False,
+) -> Pair:
+    """A pair from its matched unit bearings; a match within `tolerance` radians of the rotation is explained by it."""
+    rotation, agree = robust_rotation(bearings_i, bearings_j, tolerance)
+    return Pair(i, j, rotation, int(agree.sum()), int((~agree).sum()), flat)
+
+
+def kabsch(a: Float[np.ndarray, "n 3"], b: Float[np.ndarray, "n 3"]) -> Float[np.ndarray, "3 3"]:
+    """The rotation R that brings b onto a, least squares of |a - R b|."""
+    u, _, vt = np.linalg.svd(a.T @ b)
+    return u @ np.diag([1.0, 1.0, np.linalg.det(u @ vt)]) @ vt
+
+
+def robust_rotation(
+    a: Float[np.ndarray, "n 3"], b: Float[np.ndarray, "n 3"], tolerance: float, seed: int = 0
+) -> tuple[Float[np.ndarray, "3 3"], Bool[np.ndarray, " n"]]:
+    """Kabsch inside RANSAC: two matches fix a rotation, `tolerance` (radians) says who agrees with it."""
+    rng = np.random.default_rng(seed)
+    best = np.zeros(len(a), dtype=bool)
+    for _ in range(TRIALS if len(a) > 2 else 1):
+        sample = rng.choice(len(a), 2, replace=False)
+        agree = _angles(a, b @ kabsch(a[sample], b[sample]).T) < tolerance
+        if agree.sum() > best.sum():
+            best = agree
+    if best.sum() < 2:
+        return np.eye(3), best
+    rotation = kabsch(a[best], b[best])
+    agree = _angles(a, b @ rotation.T) < tolerance
+    return rotation, agree
+
+
+def rotation_share(pairs: list[Pair]) -> float:
+    """How much of the matching a pure rotation explains, in the pairs where it explains least (lower quartile)."""
+    return float(np.percentile([pair.explained / (pair.explained + pair.parallax) for pair in pairs], 25))
+
+
+def average_rotations(pairs: list[Pair], frames: int, rounds: int = 30) -> dict[int, Float[np.ndarray, "3 3"]]:
+    """world_from_camera rotations, frame 0 at the identity, of every frame that matches reach.
+
+    Frames are reached one by one along the pair with most agreeing matches; then each is set to the mean of what its
+    neighbours say, weighted by their matches, until the whole path agrees.
+    """
+    edges: dict[int, list[tuple[float, int, np.ndarray]]] = {i: [] for i in range(frames)}
+    for pair in pairs:
+        if pair.explained >= 8:
+            edges[pair.j].append((float(pair.explained), pair.i, pair.i_from_j))
+            edges[pair.i].append((float(pair.explained), pair.j, pair.i_from_j.T))
+    world = {0: np.eye(3)}
+    while True:
+        reachable = [
+            (weight, frame, world[other] @ other_from_frame)
+            for frame in range(frames)
+            if frame not in world
+            for weight, other, other_from_frame in edges[frame]
+            if other in world
+        ]
+        if not reachable:
+            break
+        _, frame, rotation = max(reachable, key=lambda edge: edge[0])
+        world[frame] = rotation
+    for _ in range(rounds):
+        for frame in sorted(world.keys() - {0}):
+            votes = [weight * world[other] @ turn for weight, other, turn in edges[frame] if other in world]
+            u, _, vt = np.linalg.svd(np.sum(votes, axis=0))
+            world[frame] = u @ np.diag([1.0, 1.0, np.linalg.det(u @ vt)]) @ vt
+    return world
+
+
+def _angles(a: Float[np.ndarray, "n 3"], b: Float[np.ndarray, "n 3"]) -> Float[np.ndarray, " n"]:
+    return 2 * np.arcsin(np.clip(np.linalg.norm(a - b, axis=1) / 2, 0, 1))
