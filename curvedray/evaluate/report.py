@@ -1,0 +1,240 @@
+"""What came out, for scripts (JSON), for people (Markdown), for papers (LaTeX). The page is in page.py."""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from curvedray.errors import InputError
+from curvedray.evaluate import distribution, fidelity, geometry, lens, pose
+from curvedray.evaluate.run import FOUND, PROTOCOL, ClipResult
+from curvedray.evaluate.scores import Cell, Metric, Score, group_by
+from curvedray.evaluate.statistics import Interval, paired_difference
+from curvedray.media import whole_file
+
+EVERY_METRIC = (
+    *pose.METRICS,
+    FOUND,
+    *lens.METRICS,
+    *geometry.METRICS,
+    geometry.SSI_L1,
+    *fidelity.METRICS,
+    *distribution.METRICS,
+)
+ARROWS = {"lower": "↓", "higher": "↑", "neither": ""}
+LATEX_ARROWS = {"lower": r" $\downarrow$", "higher": r" $\uparrow$", "neither": ""}
+WORST_BY = ("CamMC", "RotErr", "Gravity", "Ray", "AbsRel (pixel)")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One metric, ours minus another report's, over the clips that both scored."""
+
+    metric: str
+    unit: str
+    better: str
+    clips: int
+    interval: Interval
+
+
+@dataclass(frozen=True)
+class Report:
+    """A folder's results and how they came about."""
+
+    results: Sequence[ClipResult]
+    estimator: str
+    version: str
+    floor: str
+    stride: int
+    against: str = ""
+    differences: Sequence[Difference] = ()
+
+    @property
+    def scored(self) -> list[ClipResult]:
+        return [result for result in self.results if not result.failure]
+
+    @property
+    def failed(self) -> list[ClipResult]:
+        return [result for result in self.results if result.failure]
+
+    @property
+    def near_static(self) -> list[ClipResult]:
+        return [result for result in self.scored if result.near_static]
+
+    @property
+    def scores(self) -> list[Score]:
+        return [score for result in self.scored for score in result.scores]
+
+    @property
+    def groups(self) -> list[str]:
+        strata = [name for name in ("pinhole", "non-pinhole") if any(r.stratum == name for r in self.scored)]
+        return ["all", *strata] if len(strata) > 1 else ["all"]
+
+    def cells(self) -> list[Cell]:
+        """Means over all clips and, where there are both, over pinhole and non-pinhole ones."""
+        stratum = {result.clip: result.stratum for result in self.scored}
+        cells = group_by(self.scores)
+        return cells + (group_by(self.scores, lambda score: stratum[score.clip]) if len(self.groups) > 1 else [])
+
+    def worst_first(self) -> list[ClipResult]:
+        """Failed clips, then the scored ones from worst to best by the first of WORST_BY that they have."""
+        metric = self.sorted_by
+        return self.failed + sorted(self.scored, key=lambda result: -value_of(result, metric, 0.0))
+
+    @property
+    def sorted_by(self) -> str:
+        present = {score.metric for score in self.scores}
+        return next((name for name in WORST_BY if name in present), next(iter(sorted(present)), ""))
+
+
+def value_of(result: ClipResult, metric: str, missing: float = math.nan) -> float:
+    return next((score.value for score in result.scores if score.metric == metric), missing)
+
+
+def definition_of(metric: str) -> Metric | None:
+    """A metric's definition; `AbsRel (pixel)` has AbsRel's."""
+    name = metric.removesuffix(" (pixel)").removesuffix(" (token)")
+    return next((known for known in EVERY_METRIC if known.name == name), None)
+
+
+def compare(report: Report, other: Path) -> list[Difference]:
+    """Paired differences from another report of the same clips, which must have been scored in the same way."""
+    path = other / "scores.json" if other.is_dir() else other
+    if not path.is_file():
+        raise InputError("other report", "a folder that `curvedray evaluate` wrote, with scores.json", other)
+    content = json.loads(path.read_text())
+    how = {"estimator": report.estimator, "stride": report.stride, "protocol": PROTOCOL}
+    for name, value in how.items():
+        if content.get(name) != value:
+            raise InputError(
+                f"other report's {name}", value if isinstance(value, str) else str(value), content.get(name)
+            )
+    theirs: dict[str, dict[str, float]] = {}
+    for clip in content["clips"]:
+        for score in clip["scores"]:
+            theirs.setdefault(score["metric"], {})[clip["clip"]] = score["value"]
+    differences = []
+    for cell in group_by(report.scores):
+        ours = {score.clip: score.value for score in report.scores if score.metric == cell.metric}
+        if ours.keys() & theirs.get(cell.metric, {}).keys():
+            interval, clips = paired_difference(ours, theirs[cell.metric])
+            differences.append(Difference(cell.metric, cell.unit, cell.better, clips, interval))
+    if not differences:
+        raise InputError("other report", "clips and metrics that both have", "none in common")
+    return differences
+
+
+def to_dict(report: Report) -> dict[str, Any]:
+    """Everything but the pictures."""
+    shown = dict.fromkeys(score.metric for score in report.scores)
+    clips = []
+    for result in report.worst_first():
+        content = asdict(result)
+        del content["thumbnails"]
+        clips.append(content)
+    return {
+        "protocol": PROTOCOL,
+        "estimator": report.estimator,
+        "estimator_version": report.version,
+        "estimator_floor": report.floor,
+        "stride": report.stride,
+        "scored": len(report.scored),
+        "failed": len(report.failed),
+        "near_static": [result.clip for result in report.near_static],
+        "definitions": {name: metric.definition for name in shown if (metric := definition_of(name))},
+        "table": [asdict(cell) for cell in report.cells()],
+        "differences": [asdict(difference) for difference in report.differences],
+        "clips": clips,
+    }
+
+
+def summary_line(report: Report) -> str:
+    """How it was measured, in one sentence, for every table."""
+    static = f", {len(report.near_static)} near-static without TransErr and CamMC" if report.near_static else ""
+    return (
+        f"{len(report.scored)} clips scored, {len(report.failed)} failed{static}; "
+        f"every {ordinal(report.stride)} frame; estimator {report.estimator} ({report.version}); "
+        "mean over clips, 95 % bootstrap interval in brackets."
+    )
+
+
+def ordinal(number: int) -> str:
+    endings = {1: "st", 2: "nd", 3: "rd"}
+    return f"{number}{'th' if number % 100 in (11, 12, 13) else endings.get(number % 10, 'th')}"
+
+
+def to_markdown(report: Report) -> str:
+    lines = [summary_line(report), ""]
+    if report.scored:
+        cells = {(cell.metric, cell.group): cell for cell in report.cells()}
+        metrics = list(dict.fromkeys(cell.metric for cell in cells.values()))
+        lines += [f"| metric | unit | {' | '.join(report.groups)} |", f"|---|---|{'---|' * len(report.groups)}"]
+        for metric in metrics:
+            first = cells[metric, "all"]
+            row = [text_of(cells.get((metric, group))) for group in report.groups]
+            lines.append(f"| {metric} {ARROWS[first.better]} | {first.unit} | {' | '.join(row)} |")
+        known = [(metric, definition_of(metric)) for metric in metrics]
+        lines += ["", *(f"- **{name}**: {metric.definition}" for name, metric in known if metric)]
+    if report.differences:
+        lines += ["", f"Difference from {report.against}, clip by clip (bold: the interval leaves out zero):", ""]
+        lines += ["| metric | clips | difference |", "|---|---|---|"]
+        for difference in report.differences:
+            text = interval_text(difference.interval)
+            bold = f"**{text}**" if difference.interval.excludes(0) else text
+            lines.append(f"| {difference.metric} {ARROWS[difference.better]} | {difference.clips} | {bold} |")
+    if report.failed:
+        lines += ["", "Failed:", "", *(f"- `{result.clip}`: {result.failure}" for result in report.failed)]
+    lines += ["", f"Estimator's floor: {report.floor}."]
+    return "\n".join(lines) + "\n"
+
+
+def to_latex(report: Report) -> str:
+    """A booktabs table: one row a group of clips, one column a metric."""
+    cells = {(cell.metric, cell.group): cell for cell in report.cells()} if report.scored else {}
+    metrics = list(dict.fromkeys(cell.metric for cell in cells.values()))
+    heads = [f"{latex(metric)}{LATEX_ARROWS[cells[metric, 'all'].better]}" for metric in metrics]
+    lines = [f"% {summary_line(report)}", rf"\begin{{tabular}}{{l{'r' * len(metrics)}}}", r"\toprule"]
+    lines += [" & ".join(["Clips", *heads]) + r" \\", r"\midrule"]
+    for group in report.groups:
+        row = [text_of(cells.get((metric, group))).replace("–", "--") for metric in metrics]
+        lines.append(" & ".join([group, *row]) + r" \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+
+
+def latex(text: str) -> str:
+    return text.replace("_", r"\_").replace("%", r"\%").replace("&", r"\&")
+
+
+def text_of(cell: Cell | None) -> str:
+    return "" if cell is None else interval_text(cell.interval)
+
+
+def interval_text(interval: Interval) -> str:
+    """`4.65 [4.20, 5.11]`, to a precision that the numbers bear; no brackets for a single clip."""
+    if math.isnan(interval.low):
+        return number_text(interval.mean)
+    return f"{number_text(interval.mean)} [{number_text(interval.low)}, {number_text(interval.high)}]"
+
+
+def number_text(value: float) -> str:
+    """Three significant digits, at most four decimals, never in exponents."""
+    if value == 0 or not math.isfinite(value):
+        return "0" if value == 0 else "n/a"
+    return f"{value:.{max(0, min(4, 2 - math.floor(math.log10(abs(value)))))}f}"
+
+
+def write_report(report: Report, folder: Path) -> None:
+    """scores.json, table.md, table.tex and index.html, each written whole."""
+    from curvedray.evaluate.page import to_html
+
+    files = {
+        "scores.json": json.dumps(to_dict(report), indent=1),
+        "table.md": to_markdown(report),
+        "table.tex": to_latex(report),
+        "index.html": to_html(report),
+    }
+    for name, text in files.items():
+        with whole_file(folder / name) as temporary:
+            temporary.write_text(text, encoding="utf-8")
