@@ -29,12 +29,11 @@ class Process:
         from accelerate import Accelerator
 
         self.accelerator = Accelerator(
-            mixed_precision=recipe.precision,
             cpu=not torch.cuda.is_available(),
             log_with=tracker,
             project_dir=str(out) if tracker else None,
         )
-        self.tracked = tracker is not None
+        self.tracked, self.precision = tracker is not None, recipe.precision
         if tracker:
             self.accelerator.init_trackers("curvedray", config=_flat_config(recipe.to_json()))
         self.device: torch.device = self.accelerator.device
@@ -53,7 +52,8 @@ class Process:
         return range(first, first + self.clips_a_pass)
 
     def autocast(self) -> AbstractContextManager[Any]:
-        return self.accelerator.autocast()
+        """Our own, not accelerate's, whose precision is fixed for as long as Python runs."""
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bf16")
 
     def wait(self) -> None:
         self.accelerator.wait_for_everyone()

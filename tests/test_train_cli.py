@@ -5,9 +5,12 @@ import os
 from pathlib import Path
 
 import pytest
+from tiny_wan import tiny_folder
 from typer.testing import CliRunner
 
+from curvedray.adapter_file import load_adapter
 from curvedray.cli import app
+from curvedray.wan import Wan
 
 
 def command(*words, cwd):
@@ -32,6 +35,18 @@ def test_the_command_trains_resumes_and_says_so(tmp_path):
     assert json.loads(again.stdout.splitlines()[-1])["step"] == 2
     refused = command("train", "quick", *SMALL, "-o", "run", cwd=tmp_path)
     assert "no run in it" in str(refused.exception)
+
+
+def test_a_wan_of_the_real_layout_trains_as_the_paper_does(tmp_path):
+    """VAE, text encoder, bfloat16, gradient checkpointing, accumulation and a half-precision cache, all tiny."""
+    tiny_folder(tmp_path / "wan")
+    shape = ["data.frames=9", "data.height=32", "data.width=48", "data.source=world", "data.clips=2"]
+    short = ["batch=2", "accumulate=2", "steps=2", "every.validate=0", "mixforcing.kind=block", "adapter.width=24"]
+    done = command("train", "wan_1b", f"model={tmp_path / 'wan'}", *shape, *short, "-o", "run", "--json", cwd=tmp_path)
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "run" / "adapter.safetensors").is_file()
+    adapter = load_adapter(tmp_path / "run" / "adapter.safetensors", Wan.load(tmp_path / "wan").transformer)
+    assert adapter.accepts_radial_maps
 
 
 def test_a_dry_run_estimates_and_leaves_nothing(tmp_path):

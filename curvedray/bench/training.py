@@ -1,0 +1,40 @@
+"""How much of the training loop's time is forward, backward and optimiser, on the embedded adapter recipe."""
+
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from curvedray.process import Process
+from curvedray.recipes import Data, Every, recipe
+from curvedray.sources import open_clips, open_model
+from curvedray.train import train
+
+
+@dataclass(frozen=True)
+class Throughput:
+    """Of the loop with its log and checkpoints, from cached latents, without validation."""
+
+    steps: int
+    batch: int
+    seconds: float  # a step
+    busy: float  # share of the time in forward, backward and optimiser
+
+    def __str__(self) -> str:
+        return (
+            f"training the embedded adapter: {self.seconds:.3f} s a step of {self.batch} clips "
+            f"({self.batch / self.seconds:.1f} clips/s), {100 * self.busy:.1f} % in forward, backward and optimiser"
+        )
+
+
+def training_throughput(steps: int = 40, clips: int = 16, model: str = "random") -> Throughput:
+    """A short run in a temporary folder. Random weights take the time that trained ones take."""
+    base = recipe("embedded")
+    every = Every(log=1, checkpoint=max(1, steps // 2), validate=0)
+    short = replace(base, model=model, steps=steps, data=Data(clips=clips), every=every)
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder)
+        process = Process(short, out)
+        opened = open_model(model, process.device)
+        ready, _ = open_clips(short, opened, out)
+        result = train(short, opened, ready, out, process)
+    return Throughput(steps, short.batch, result.seconds / steps, result.busy)
