@@ -1,6 +1,7 @@
 """Laws of the curved-ray encoding: the paper's formula, its limits, its invariances, and finite numbers everywhere."""
 
 import math
+from itertools import pairwise
 
 import pytest
 import torch
@@ -123,7 +124,7 @@ def test_convergence_is_of_second_order_also_through_beta_zero(behind):
     glass = lens(90.0, 0.0) if behind else lens()
     counts = [17, 33, 65, 129]
     errors = dense_and_coarse(glass, pose, 0.0, 1.0, counts)
-    orders = [math.log2(a / b) for a, b in zip(errors, errors[1:], strict=False)]
+    orders = [math.log2(a / b) for a, b in pairwise(errors)]
     assert min(orders) > 1.8
 
 

@@ -12,16 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scenes import DOUBLE, lens, noise, orbit, poses, tokens
 
+from curvedray.bench.accuracy import coefficient_error, gradient_error
 from curvedray.cameras import Cameras, Lens, TokenGrid
-from curvedray.encoding import (
-    OFFSETS,
-    View,
-    breakpoints,
-    curved_path,
-    curved_ray_attention,
-    default_frequencies,
-    expected_phasor,
-)
+from curvedray.encoding import OFFSETS, View, curved_ray_attention, default_frequencies
 from curvedray.kernels import build, curved, eager
 
 GRID = TokenGrid(3, 3, 7)  # 21 patches: not a whole number of vectors
@@ -104,36 +97,16 @@ def test_eager_is_the_twin(scene):
 @needs_kernel
 def test_float32_gradients_are_within_the_promise():
     """Relative to the largest gradient, for K = 5 and the default periods of a real grid."""
-    grid = TokenGrid(2, 15, 26)
-    cameras = orbit(grid).to(torch.float32)
-    inputs = [i.float().requires_grad_() for i in tokens(grid, 96, heads=2)]
-    _, ours = call(inputs, cameras, grid, "fast")
-    _, exact = call([i.detach().double().requires_grad_() for i in inputs], cameras, grid, "reference")
-    assert max(worst(a, b) for a, b in zip(ours, exact, strict=True)) < 5e-4
+    assert gradient_error(TokenGrid(2, 15, 26)) < 5e-4
 
 
 @needs_kernel
 @pytest.mark.parametrize(("fov", "xi"), [(90.0, 0.0), (150.0, 0.8), (200.0, 1.2)])
 def test_coefficients_keep_their_digits(fov, xi):
     """Within 2e-5 of float64 at radii to 20, and within four times what rounding the coordinates alone costs."""
-    grid = TokenGrid(2, 30, 52)
-    cameras = Cameras(lens(fov, xi), poses(2, move=1.0))
-    mu = noise(1, grid.tokens).float().clamp(-3, 3)
-    sigma = torch.minimum(3 - mu, 3 + mu) * torch.linspace(0, 1, grid.tokens)
-    view = View.between(cameras, grid, cameras, default_frequencies(grid, 192), torch.tensor(OFFSETS))
-    n = view.phasors
-    ones = torch.zeros(1, 1, grid.tokens, 192)
-    ones[..., :n] = 1  # turned by a phasor, (1, 0) becomes (cos, sin)
-    radii = breakpoints(mu.double(), sigma.double(), 5).unflatten(1, (2, -1))
-    keys = curved.Keys.of(ones, view, mu, sigma, 5)
-    for query, turned in enumerate(keys.modulated(torch.float32)):
-        exact = torch.cat(view.coefficients(radii, query), -1)[0]
-        path = curved_path(radii, view.rays, view.query_from_source[query], view.lens[query])[0, ..., :3]
-        theta = torch.einsum("spakc,cf->spacfk", path.float().double(), view.frequencies)
-        rounding = torch.cat([i.flatten(2).flatten(0, 1) for i in expected_phasor(theta)], -1)
-        error = (turned[0, 0, :, : 2 * n] - exact).abs().max()
-        assert error < 2e-5
-        assert error < 4 * (rounding - exact).abs().max()
+    error, rounding = coefficient_error(Lens.from_fov(fov, xi), TokenGrid(2, 30, 52))
+    assert error < 2e-5
+    assert error < 4 * rounding
 
 
 @needs_kernel

@@ -1,0 +1,1 @@
+"""Benchmarks as functions: each suite returns measurements, which `curvedray bench` shows as a table or JSON."""
