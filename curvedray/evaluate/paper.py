@@ -1,0 +1,230 @@
+"""Every table and figure of the paper: what it needs, what it costs, and what runs here.
+
+An experiment is a script in the repository's experiments/ folder, one a table. A table without its script cannot be run
+yet, and says so.
+"""
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from curvedray.errors import InputError
+from curvedray.evaluate import paper_values as printed
+from curvedray.evaluate.paper_values import Values
+from curvedray.evaluate.report import definition_of
+from curvedray.evaluate.scores import Better
+
+EXPERIMENTS = Path(__file__).parents[2] / "experiments"
+SCALES = ("embedded", "wan")
+WAN, PANSHOT = "Wan2.1-T2V-1.3B", "PanShot (340 test clips)"
+ESTIMATORS, QUALITY = "ViPE and GeoCalib", "I3D, Inception, CLIP and VBench weights"
+FULL_RUN = "10K steps of batch 8 a row on Wan-1.3B; GPU days"
+SHORT_RUN = "1K steps of batch 8 a row on Wan-1.3B; GPU hours"
+# Directions of columns that the package does not itself compute.
+OTHER_DIRECTIONS: dict[str, Better] = {
+    "Avg. Rank": "lower", "LPIPS": "lower", "IS Std.": "neither", "Aesthetic": "higher", "BG Cons.": "higher",
+    "Img. Qual.": "higher", "Overall Cons.": "higher", "Subject Cons.": "higher", "Temporal Style": "higher",
+    "median": "lower", "q1": "lower", "q3": "lower", "iqr": "lower",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Item:
+    """One table or figure of the paper."""
+
+    name: str
+    kind: str  # table or figure
+    title: str
+    needs: tuple[str, ...]
+    cost: str
+    scales: tuple[str, ...] = ()  # at which its experiment is designed to run
+    values: Values | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def script(self) -> Path:
+        return EXPERIMENTS / f"{self.name}.py"
+
+    @property
+    def status(self) -> str:
+        """What runs here, now, in a few words."""
+        if not self.scales:
+            return "not run here: " + (f"needs {self.needs[0]}" if self.needs else "a drawing, nothing to run")
+        if not self.script.is_file():
+            return f"not yet: experiments/{self.name}.py is not there"
+        return "runs here: " + ", ".join(f"--scale {scale}" for scale in self.scales)
+
+    def direction(self, metric: str) -> Better:
+        known = definition_of(metric)
+        return known.better if known else OTHER_DIRECTIONS.get(metric, "neither")
+
+
+MERGED = "The merged UCPE CamMC of 21.87 cannot be a mean of its subsets, 20.60 and 18.50; about 20.05 would fit."
+RANKS = "The average ranks fit 17 metrics in two tables and 20 in a third, not the 19 stated. The order is unchanged."
+K3 = "K=3 has the best pose in the breakpoint table; the appendix table that calls K=5 strongest leaves K=3 out."
+
+ITEMS = (
+    Item("teaser", "figure", "Camera-controlled generation under non-pinhole lenses", (WAN,), "minutes a clip"),
+    Item("properties", "table", "Geometry-aware positional encodings: which can do what", (), "nothing"),
+    Item("method", "figure", "CRePE", (), "nothing"),
+    Item("qualitative", "figure", "Matched prompts and paths, three methods", (WAN, PANSHOT), FULL_RUN),
+    Item(
+        "lenses",
+        "table",
+        "Pinhole and non-pinhole comparison",
+        (WAN, PANSHOT, ESTIMATORS, QUALITY),
+        FULL_RUN,
+        ("embedded",),
+        printed.LENSES,
+        (MERGED,),
+    ),
+    Item(
+        "placement",
+        "table",
+        "Which blocks are curved",
+        (WAN, PANSHOT, ESTIMATORS, QUALITY),
+        SHORT_RUN,
+        (),
+        printed.PLACEMENT,
+        (RANKS,),
+    ),
+    Item(
+        "breakpoints",
+        "table",
+        "Breakpoints without supervision, K = 1 to 7",
+        (WAN, PANSHOT, ESTIMATORS, QUALITY),
+        SHORT_RUN,
+        ("embedded",),
+        printed.BREAKPOINTS,
+        (RANKS, K3, "Stride 4: not comparable with stride 1 tables."),
+    ),
+    Item(
+        "injection",
+        "table",
+        "Depth as features against depth as phase",
+        (WAN, PANSHOT, ESTIMATORS),
+        FULL_RUN,
+        (),
+        printed.INJECTION,
+        (MERGED,),
+    ),
+    Item(
+        "supervision",
+        "table",
+        "With and without radial supervision, 1K and 10K steps",
+        (WAN, PANSHOT, ESTIMATORS, "UniK3D"),
+        FULL_RUN,
+        (),
+        printed.SUPERVISION,
+    ),
+    Item(
+        "zero-shot",
+        "table",
+        "KITTI-360 and RealCam-Vid, untuned",
+        (WAN, "KITTI-360 and RealCam-Vid", "ViPE"),
+        "a trained model; minutes a clip",
+        (),
+        printed.ZERO_SHOT,
+        ("Stride 4.",),
+    ),
+    Item(
+        "davis",
+        "figure",
+        "External radial maps on DAVIS, qualitatively",
+        (WAN, "DAVIS-2016", "UniK3D"),
+        "a MixForcing model; minutes a clip",
+    ),
+    Item(
+        "adherence",
+        "table",
+        "External radial-map adherence on DAVIS-2016",
+        (WAN, "DAVIS-2016", "UniK3D"),
+        "a MixForcing model; minutes a clip",
+        (),
+        printed.ADHERENCE,
+    ),
+    Item("external", "figure", "External radial-map control", (WAN, "UniK3D"), "a MixForcing model; minutes a clip"),
+    Item("architecture", "figure", "The Geometric Attention Adapter", (), "nothing"),
+    Item(
+        "probing",
+        "figure",
+        "Radial distance in each layer of Wan",
+        (WAN, PANSHOT, "UniK3D"),
+        "a probe a block; GPU hours",
+    ),
+    Item("layer-maps", "figure", "Predicted radial maps by layer", (WAN,), "a trained model; minutes"),
+    Item("denoising", "figure", "Predicted radial maps during denoising", (WAN,), "a trained model; minutes"),
+    Item(
+        "overall",
+        "table",
+        "Overall comparison, both subsets merged",
+        (WAN, PANSHOT, ESTIMATORS, QUALITY),
+        FULL_RUN,
+        (),
+        printed.OVERALL,
+        (MERGED,),
+    ),
+    Item(
+        "breakpoints-full",
+        "table",
+        "Breakpoints, every metric",
+        (WAN, PANSHOT, ESTIMATORS, QUALITY),
+        SHORT_RUN,
+        (),
+        printed.BREAKPOINTS_FULL,
+        (RANKS, K3),
+    ),
+    Item(
+        "stratified",
+        "table",
+        "Breakpoints by lens",
+        (WAN, PANSHOT, "ViPE"),
+        SHORT_RUN,
+        (),
+        printed.STRATIFIED,
+        ("13 pinhole and 37 non-pinhole clips, stride 4.",),
+    ),
+    Item(
+        "stability",
+        "table",
+        "Temporal stability of log-radial statistics",
+        (WAN, PANSHOT, "UniK3D and ViPE"),
+        "a trained model; minutes a clip",
+        (),
+        printed.STABILITY,
+    ),
+    Item(
+        "teacher-width",
+        "table",
+        "Width of the injected map at inference",
+        (WAN, PANSHOT, ESTIMATORS),
+        "a MixForcing model; minutes a clip",
+        (),
+        printed.TEACHER_WIDTH,
+    ),
+)
+
+
+def item(name: str) -> Item:
+    """A table or figure by its short name."""
+    found = next((entry for entry in ITEMS if entry.name == name), None)
+    if found is None:
+        raise InputError("table or figure", ", ".join(entry.name for entry in ITEMS), name)
+    return found
+
+
+def run(name: str, scale: str, output: Path | None = None) -> int:
+    """Run a table's experiment as the script it is, and hand back its exit code."""
+    entry = item(name)
+    if scale not in SCALES:
+        raise InputError("scale", " or ".join(SCALES), scale)
+    if scale not in entry.scales:
+        can = " or ".join(i.name for i in ITEMS if scale in i.scales) or "none yet"
+        needs = f"it needs {', '.join(entry.needs)}" if entry.needs else "it is a drawing"
+        raise InputError(f"{entry.kind} {name}", f"one that runs at scale {scale} ({can})", needs)
+    if not entry.script.is_file():
+        fix = "Run it from a checkout of the repository that has it."
+        raise InputError(f"{entry.kind} {name}", f"its experiment, experiments/{name}.py", "it is not there", fix)
+    arguments = [sys.executable, str(entry.script), "--scale", scale]
+    return subprocess.run(arguments + (["--output", str(output)] if output else [])).returncode
