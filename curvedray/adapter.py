@@ -116,7 +116,8 @@ class Adapter(nn.Module):
         before = self._view
         device = next((p.device for p in self.parameters()), cameras.world_from_camera.device)
         given = None if radial is None else (radial[0].to(device), radial[1].to(device))
-        self._view = look(self.config, self.head_width, _unbatched(cameras).to(device), grid, given)
+        with torch.autocast(device.type, enabled=False):
+            self._view = look(self.config, self.head_width, _unbatched(cameras).to(device), grid, given)
         self.predictions = {}
         try:
             yield self._view

@@ -157,7 +157,8 @@ class View:
         """What depends on cameras alone, in double precision where the device has it."""
         wide = torch.float32 if offsets.device.type == "mps" else torch.float64
         offsets, frequencies = offsets.to(wide), frequencies.to(offsets.device, wide)
-        cameras, queries = cameras.to(offsets), queries.to(offsets)
+        same, cameras = queries is cameras, cameras.to(offsets)
+        queries = cameras if same else queries.to(offsets)
         rays, exists = patch_rays(cameras, grid, offsets)
         return cls(rays, exists, cameras.query_from_source(queries), queries.frame_lens, frequencies)
 
@@ -231,18 +232,20 @@ def curved_ray_attention(
     _check(q, k, v, mu, sigma, grid, query_grid, cameras, query_cameras)
     _check_options(q.shape[-1], breakpoints, frequencies, backend, rays)
 
-    mu, sigma = (i.to(torch.promote_types(mu.dtype, torch.float32)) for i in (mu, sigma))
-    offsets = torch.tensor(OFFSETS[:rays], device=mu.device)
-    view = View.between(cameras, grid, query_cameras, frequencies, offsets)
-    if query_rotation:
-        own = patch_rays(query_cameras.to(view.rays), query_grid, offsets.to(view.rays))
-        cos, sin = (i.to(mu.dtype)[..., None, :, :] for i in view.own_bearings(*own))
-        q = modulate(q, cos, sin)
-    if backend == "reference" or (backend == "auto" and view.requires_grad):
-        return reference_attention(q, k, v, view, mu, sigma, breakpoints)
-    from curvedray import kernels  # imports this file
+    # Under a user's autocast, products of coordinates and frequencies would be rounded to half precision.
+    with torch.autocast(q.device.type, enabled=False):
+        mu, sigma = (i.to(torch.promote_types(mu.dtype, torch.float32)) for i in (mu, sigma))
+        offsets = torch.tensor(OFFSETS[:rays], device=mu.device)
+        view = View.between(cameras, grid, query_cameras, frequencies, offsets)
+        if query_rotation:
+            own = patch_rays(query_cameras.to(view.rays), query_grid, offsets.to(view.rays))
+            cos, sin = (i.to(mu.dtype)[..., None, :, :] for i in view.own_bearings(*own))
+            q = modulate(q, cos, sin)
+        if backend == "reference" or (backend == "auto" and view.requires_grad):
+            return reference_attention(q, k, v, view, mu, sigma, breakpoints)
+        from curvedray import kernels  # imports this file
 
-    return kernels.attention(q, k, v, view, mu, sigma, breakpoints)
+        return kernels.attention(q, k, v, view, mu, sigma, breakpoints)
 
 
 def reference_attention(

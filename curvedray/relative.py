@@ -39,10 +39,11 @@ class RelativeEncoding:
         self, q: Float[Tensor, "b h n d"], k: Float[Tensor, "b h n d"], v: Float[Tensor, "b h n d"]
     ) -> Float[Tensor, "b h n d"]:
         """Scaled dot-product attention between turned tokens; a value is carried from its frame to the query's."""
-        out = F.scaled_dot_product_attention(
-            block_diagonal(q, self.queries), block_diagonal(k, self.keys), block_diagonal(v, self.keys)
-        )
-        return block_diagonal(out, self.outputs)
+        with torch.autocast(q.device.type, enabled=False):  # matrices of positions stay in float32
+            out = F.scaled_dot_product_attention(
+                block_diagonal(q, self.queries), block_diagonal(k, self.keys), block_diagonal(v, self.keys)
+            )
+            return block_diagonal(out, self.outputs)
 
 
 def block_diagonal(x: Float[Tensor, "*batch d"], blocks: Blocks) -> Float[Tensor, "*batch d"]:
