@@ -88,14 +88,14 @@ class Cost:
     adapter_parameters: int
     operations: float  # over all passes
     adapter_share: float  # operations with the adapter over operations without it
-    memory: float  # bytes: weights, and the activations of one pass
+    memory: float  # bytes of the transformer: its weights and the adapter's, and the activations of one pass
 
     def __str__(self) -> str:
         return (
             f"{self.frames} frames of {self.width} x {self.height} = {self.tokens:,} tokens; {self.steps} steps, "
             f"{self.passes} passes, {self.operations / 1e12:.3g} T operations; adapter "
             f"{self.adapter_parameters / 1e6:.1f} M parameters, {self.adapter_share:.2f} x the backbone's step; "
-            f"about {self.memory / 2**30:.1f} GiB"
+            f"about {self.memory / 2**30:.1f} GiB for the transformer"
         )
 
 

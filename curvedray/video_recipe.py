@@ -111,15 +111,18 @@ def read_recipe(path: str | Path) -> VideoRecipe:
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """What a recipe is cooked with: a model, an adapter attached to it, a radial map."""
+    """What a recipe is cooked with: a model, an adapter attached to it, a radial map, and the files they came from."""
 
     model: VideoModel
-    adapter: Adapter | None
-    radial: RadialMap | None
+    adapter: Adapter | None = None
+    radial: RadialMap | None = None
+    adapter_source: Source | None = None
+    radial_source: Source | None = None
 
 
 def load_model(name: str, *, dtype: str = "auto", device: str | None = None, **options: bool) -> VideoModel:
     """Wan from a folder or hub id; the embedded model for no name. Nothing heavy is imported before it is needed."""
+    _check_device(device)
     if not name:
         from curvedray.embedded import load_embedded
 
@@ -133,23 +136,42 @@ def load_model(name: str, *, dtype: str = "auto", device: str | None = None, **o
     return Wan.load(name, dtype=dtypes[dtype], device=device, **options)
 
 
+def _check_device(device: str | None) -> None:
+    try:
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = (str(error).splitlines() or ["unknown"])[0].rstrip(".")
+        raise InputError("device", "one this machine has (cpu, cuda, mps ...)", f"{device}: {reason}") from error
+
+
 def load_parts(
-    model: VideoModel,
+    model: VideoModel | str = "",
     adapter: str | Path | None = None,
     radial: str | Path | None = None,
     *,
     near: float | None = None,
     any_weights: bool = False,
 ) -> Parts:
-    """Put an adapter, and a map, to a model. The embedded model has its own adapter; `none` is the model alone."""
+    """A model, or its name, with an adapter attached, and a map. `none` is no adapter: the model alone.
+
+    Without a name it is the embedded model, which has an adapter of its own.
+    """
+    model = load_model(model) if isinstance(model, str) else model
     file = adapter_file(model, adapter)
     loaded = None
     if file is not None:
         loaded = load_adapter(file, model.transformer, any_weights=any_weights).eval().requires_grad_(False)
-        loaded.attach(model.transformer, any_weights=any_weights)
+        # An offloaded transformer's weights rest on the CPU, but it runs elsewhere, and the adapter with it.
+        loaded.to(model.device).attach(model.transformer, any_weights=any_weights)
     if radial is not None:
         check_radial(loaded)
-    return Parts(model, loaded, None if radial is None else read_radial_map(Path(radial), near))
+    return Parts(
+        model,
+        loaded,
+        None if radial is None else read_radial_map(Path(radial), near),
+        None if file is None else Source.of(file),
+        None if radial is None else Source.of(radial),
+    )
 
 
 def adapter_file(model: VideoModel, adapter: str | Path | None) -> Path | None:
@@ -173,17 +195,14 @@ def new_recipe(
     *,
     lens: str | None = None,
     negative: str | None = None,
-    adapter: str | Path | None = None,
-    radial: str | Path | None = None,
     near: float | None = None,
     **asked: Any,
 ) -> VideoRecipe:
-    """Everything resolved: defaults filled in, moves turned into cameras, files fingerprinted."""
+    """Everything resolved: the model's defaults overruled by what is `asked` (see Settings), moves made cameras."""
     model = parts.model
     settings = Settings.of(model, **asked)
     grid = model.grid_for(settings.frames, settings.height, settings.width)
     near = near if parts.radial is None else parts.radial.near
-    file = adapter_file(model, adapter)
     return VideoRecipe(
         prompt=prompt,
         negative=model.defaults.negative if negative is None else negative,
@@ -192,8 +211,8 @@ def new_recipe(
         model=model.name,
         base=BaseIdentity.of(model.transformer),
         dtype=str(next(model.transformer.parameters()).dtype).removeprefix("torch."),
-        adapter=None if file is None else Source.of(file),
-        radial=None if radial is None else Source.of(radial),
+        adapter=parts.adapter_source,
+        radial=parts.radial_source,
     )
 
 

@@ -30,10 +30,7 @@ SHAPES: dict[str, dict[str, Any]] = {
         "out_channels": 48,
     },
 }
-NEGATIVE = (
-    "overexposed, static, blurred details, subtitles, still picture, overall gray, worst quality, low quality, "
-    "JPEG artefacts, ugly, deformed, disfigured, messy background"
-)
+NEGATIVE = "frozen frame, blur, flicker, washed-out grey, overexposure, captions, compression blocks, deformed bodies"
 TEXT_TOKENS = 512
 
 

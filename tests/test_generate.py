@@ -15,9 +15,10 @@ from typer.testing import CliRunner
 from curvedray.adapter import Adapter
 from curvedray.adapter_config import AdapterConfig
 from curvedray.adapter_file import save_adapter
-from curvedray.cameras import Cameras, Lens
+from curvedray.cameras import Cameras, Lens, TokenGrid
 from curvedray.cli import app
 from curvedray.cost import adapter_operations, backbone_operations
+from curvedray.embedded import EmbeddedModel, EmbeddedShape
 from curvedray.errors import InputError
 from curvedray.formats import write_cameras
 from curvedray.generate import cameras_for, generate
@@ -160,7 +161,7 @@ def test_cameras_are_made_to_fit_or_refused() -> None:
 def test_a_recipe_survives_json(folder: Path) -> None:
     model = Wan.load(folder / "wan")
     parts = load_parts(model, folder / "adapter.safetensors")
-    recipe = new_recipe(parts, "a cat", "orbit left 40deg", adapter=folder / "adapter.safetensors", frames=5, seed=7)
+    recipe = new_recipe(parts, "a cat", "orbit left 40deg", frames=5, seed=7)
     again = VideoRecipe.from_json(json.loads(json.dumps(recipe.to_json())))
     assert again.to_json() == recipe.to_json()
     assert torch.equal(again.cameras.world_from_camera, recipe.cameras.world_from_camera)
@@ -228,6 +229,8 @@ def test_cost_is_shown_before_starting(folder: Path) -> None:
     said = run("generate", "a cat", *model, "--dry-run", "--json")
     recipe = json.loads(said[said.index("{") :])
     assert recipe["files"] == []
+    assert recipe["cost"]["tokens"] == 21 * 30 * 52
+    assert recipe["cost"]["adapter_share"] > 1
     assert recipe["recipe"]["settings"]["frames"] == 81
 
 
@@ -239,6 +242,7 @@ def test_mistakes_are_answered_in_a_sentence(folder: Path, tmp_path: Path) -> No
         ([*model, *out], "a prompt"),
         (["a cat", "--model", folder / "wan", *out], "--adapter none"),
         (["a cat", *model, *out, "--size", "48"], "WIDTHxHEIGHT"),
+        (["a cat", *model, *out, "--device", "abacus"], "device"),
         (["a cat", *model, *out, "--frames", 6], "4 n"),
         (["a cat", *model, *out, "--move", "wobble"], "move"),
         (["a cat", *model, *out, "--sampler", "magic"], "unipc"),
@@ -255,19 +259,16 @@ def test_mistakes_are_answered_in_a_sentence(folder: Path, tmp_path: Path) -> No
 def test_stopping_leaves_nothing_behind(
     studio: tuple[Wan, Adapter], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model, adapter = studio
-    file = save_adapter(adapter, tmp_path / "adapter.safetensors")
-    recipe = new_recipe(
-        Parts(model, adapter, None), "a", "static", adapter=file, frames=5, height=32, width=48, steps=1
-    )
+    parts = Parts(*studio)
+    recipe = new_recipe(parts, "a", "static", frames=5, height=32, width=48, steps=1)
 
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("curvedray.make_video.write_png", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        make_video(Parts(model, adapter, None), recipe, tmp_path / "out.mp4", progress=False)
-    assert [i.name for i in tmp_path.iterdir()] == ["adapter.safetensors"]
+        make_video(parts, recipe, tmp_path / "out.mp4", progress=False)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_without_a_camera_aware_adapter_the_model_alone_can_be_asked_for(folder: Path, tmp_path: Path) -> None:
@@ -282,11 +283,22 @@ def test_without_a_camera_aware_adapter_the_model_alone_can_be_asked_for(folder:
 
 def test_counted_operations_at_wan_1_3b() -> None:
     """What the adapter adds: 4 % of a step on 5 latent frames of 15 x 26 tokens, 10 % on the full grid."""
-    from curvedray.cameras import TokenGrid
-
     transformer = wan_transformer("meta", **SHAPES["wan2.1-1.3b"])
     with torch.device("meta"):
         adapter = Adapter(transformer)
     for grid, share in ((TokenGrid(5, 15, 26), 1.04), (TokenGrid(21, 30, 52), 1.10)):
         backbone = backbone_operations(transformer, grid, 512)
         assert (backbone + adapter_operations(adapter, grid)) / backbone == pytest.approx(share, abs=0.008)
+
+
+def test_the_embedded_model_runs_on_the_same_lines() -> None:
+    """Random weights in the embedded model's own classes: the interface is all that is tested here."""
+    torch.manual_seed(0)
+    model = EmbeddedModel(EmbeddedShape(("a", "red", "ball"), layers=3)).eval()
+    config = AdapterConfig(width=48).fitted_to(model.grid_for(17, 64, 96))
+    alone = generate(model, "a red ball", num_inference_steps=2)
+    adapter = Adapter(model.transformer, config).attach(model.transformer)
+    seen = generate(model, "a red ball", "pan left 30deg", adapter=adapter, num_inference_steps=2)
+    assert seen.frames.shape == (17, 64, 96, 3)
+    assert torch.equal(seen.frames, alone.frames)
+    assert sorted(seen.radii[-1]) == [1]

@@ -1,6 +1,7 @@
 """`curvedray generate`: a prompt and a camera in, a video out."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -123,8 +124,6 @@ def generate(
             read_cameras(camera) if camera is not None else move or "static",
             lens=lens,
             negative=negative,
-            adapter=adapter,
-            radial=radial,
             near=near,
             frames=frames,
             width=width,
@@ -147,7 +146,8 @@ def generate(
         assert output is not None
         files_written = make_video(parts, recipe, output)
     if as_json:
-        typer.echo(json.dumps({"files": [str(file) for file in files_written], "recipe": recipe.to_json()}, indent=2))
+        report = {"files": [str(file) for file in files_written], "cost": asdict(cost), "recipe": recipe.to_json()}
+        typer.echo(json.dumps(report, indent=2))
     elif files_written:
         console.print("wrote " + ", ".join(str(file) for file in files_written), markup=False)
 

@@ -1,0 +1,104 @@
+"""What the adapter adds to a denoising step: time and memory beside the frozen backbone's, and operations counted.
+
+Three blocks of Wan-1.3B's width stand for its thirty: as there, a third of them are curved. Weights are random.
+"""
+
+import multiprocessing
+import statistics
+import time
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from curvedray.adapter import Adapter
+from curvedray.adapter_config import AdapterConfig
+from curvedray.bench.harness import peak_growth
+from curvedray.cameras import Cameras, TokenGrid
+from curvedray.cost import adapter_operations, backbone_operations, parameter_count
+from curvedray.lenses import named_lens
+from curvedray.trajectories import trajectory
+from curvedray.wan import SHAPES, wan_transformer
+
+GRID, FULL_GRID = TokenGrid(5, 15, 26), TokenGrid(21, 30, 52)
+TEXT_TOKENS, TEXT_CHANNELS = 512, 4096
+BLOCKS = 3
+
+
+@dataclass(frozen=True)
+class StepShare:
+    """A step with the adapter over a step without it; 1 is free."""
+
+    grid: TokenGrid
+    seconds: float  # of processor time, of the backbone's step alone, on BLOCKS blocks
+    time: float  # processor time, which other programs on the machine disturb less than a clock's
+    memory: float  # weights and the peak of a step beyond them
+    operations: float
+    operations_full_grid: float  # at 81 frames of 480 x 832
+
+    def __str__(self) -> str:
+        tokens = f"{self.grid.frames} x {self.grid.rows} x {self.grid.cols}"
+        return (
+            f"adapter / backbone, one step of {tokens} tokens: processor time {self.time:.3f} (backbone "
+            f"{self.seconds:.2f} s for {BLOCKS} blocks), peak memory {self.memory:.3f}, operations "
+            f"{self.operations:.3f}; operations at the full grid {self.operations_full_grid:.3f}"
+        )
+
+
+def adapter_share(method: str = "crepe", repeats: int = 5, grid: TokenGrid = GRID) -> StepShare:
+    """Steps with and without the adapter in turn, after one of each to warm up; medians of `repeats`."""
+    stage = _Stage(method, grid)
+    seconds: dict[bool, list[float]] = {False: [], True: []}
+    for enabled in seconds:
+        stage.step(enabled)
+    for _ in range(repeats):
+        for enabled, taken in seconds.items():
+            start = time.process_time()
+            stage.step(enabled)
+            taken.append(time.process_time() - start)
+    backbone, both = (statistics.median(seconds[enabled]) for enabled in (False, True))
+    with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
+        alone, with_adapter = (pool.apply(_peak, (name, grid)) for name in ("none", method))
+    shares = []
+    for size in (grid, FULL_GRID):
+        counted = backbone_operations(stage.transformer, size, TEXT_TOKENS)
+        shares.append(1 + adapter_operations(stage.adapter, size) / counted)
+    return StepShare(grid, backbone, both / backbone, with_adapter / alone, *shares)
+
+
+class _Stage:
+    """A backbone of a few blocks, its adapter, and inputs for one step."""
+
+    def __init__(self, method: str, grid: TokenGrid):
+        torch.manual_seed(0)
+        shape = SHAPES["wan2.1-1.3b"] | {"num_layers": BLOCKS}
+        self.transformer: nn.Module = wan_transformer(**shape).eval()
+        self.adapter = Adapter(self.transformer, AdapterConfig(method)).attach(self.transformer)
+        self.grid = grid
+        self.latents = torch.randn(1, 16, grid.frames, grid.rows * 2, grid.cols * 2)
+        self.text = torch.randn(1, TEXT_TOKENS, TEXT_CHANNELS)
+
+    @property
+    def cameras(self) -> Cameras:
+        size = self.grid.cols * self.grid.stride[2], self.grid.rows * self.grid.stride[1]
+        return trajectory("orbit left 40deg", named_lens("fisheye-160", *size), self.grid.video_frames)
+
+    @torch.no_grad()
+    def step(self, enabled: bool) -> Tensor:
+        call = {"hidden_states": self.latents, "timestep": torch.tensor([500.0]), "encoder_hidden_states": self.text}
+        if not enabled:
+            with self.adapter.disabled():
+                return self.transformer(**call, return_dict=False)[0]
+        with self.adapter.viewing(self.cameras, grid=self.grid):
+            return self.transformer(**call, return_dict=False)[0]
+
+
+def _peak(method: str, grid: TokenGrid) -> float:
+    """MiB of weights and of what a step needs beyond them at its largest, in a process that has made none before.
+
+    Later steps reuse memory that was kept, and show nothing. Not a number where the system does not tell.
+    """
+    stage = _Stage(method, grid)
+    growth = peak_growth(lambda: stage.step(True))
+    weights = parameter_count(stage.transformer) + parameter_count(stage.adapter)
+    return float("nan") if growth is None else growth + weights * 4 / 2**20
