@@ -10,11 +10,13 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
+
 from curvedray.cameras import Lens, Unit
-from curvedray.clips import Footage
+from curvedray.clips import Footage, FootageSource
 from curvedray.errors import InputError
-from curvedray.formats import read_cameras
-from curvedray.media import read_video
+from curvedray.formats import read_cameras, write_cameras
+from curvedray.media import read_video, whole_file, write_video
 from curvedray.radial import read_radial_map
 
 VIDEOS = (".mp4", ".mov", ".mkv", ".webm", ".avi")
@@ -78,6 +80,28 @@ class FolderFootage:
 
     def describe(self) -> dict[str, object]:
         return {"kind": self.layout, "folder": self.folder.resolve().name, "ids": [i.id for i in self.records]}
+
+
+def write_folder(
+    source: FootageSource, folder: Path, tick: Callable[[int, int], None] = lambda done, total: None
+) -> None:
+    """Footage as a folder with a metadata table: videos, camera files, radial maps. The table comes last."""
+    rows = []
+    for index in range(len(source)):
+        one = source[index]
+        row = {"video": f"{one.id}.mp4", "cameras": f"{one.id}.json", "caption": one.caption}
+        write_video(one.video, folder / row["video"], one.cameras.fps or 16.0, crf=8)
+        write_cameras(one.cameras, folder / row["cameras"])
+        if one.radial is not None:
+            row["radial"] = f"{one.id}.npz"
+            with whole_file(folder / row["radial"]) as temporary:
+                np.savez_compressed(temporary, radius=one.radial.radius.numpy(), valid=one.radial.valid.numpy())
+        rows.append(row)
+        tick(index + 1, len(source))
+    with whole_file(folder / "metadata.csv") as temporary, temporary.open("w", newline="") as file:
+        table = csv.DictWriter(file, ["video", "cameras", "caption", "radial"])
+        table.writeheader()
+        table.writerows(rows)
 
 
 def metadata_records(folder: Path) -> list[Record]:

@@ -22,7 +22,7 @@ from curvedray.clips import (
 )
 from curvedray.data_check import check_clips, motion, report_on
 from curvedray.errors import InputError
-from curvedray.folders import FolderFootage
+from curvedray.folders import FolderFootage, write_folder
 from curvedray.formats import write_cameras
 from curvedray.media import write_video
 from curvedray.radial import RadialMap
@@ -209,6 +209,18 @@ def test_a_metadata_table(tmp_path, table):
     torch.testing.assert_close(read.cameras.lens.xi, one.cameras.lens.xi)
     torch.testing.assert_close(read.radial.radius, footage(0).radial.radius)
     assert encoded(read, TinyModel(), SHAPE).radius_known.all()
+
+
+def test_a_folder_that_was_written_is_read_back(tmp_path):
+    write_folder(TinyFootage(2), tmp_path)
+    source = FolderFootage(tmp_path)
+    assert [source.name_of(i) for i in range(2)] == ["clip-0", "clip-1"]
+    for index in range(2):
+        one, read = footage(index), source[index]
+        assert read.caption == one.caption
+        torch.testing.assert_close(read.cameras.world_from_camera, one.cameras.world_from_camera)
+        torch.testing.assert_close(read.radial.radius, one.radial.radius)
+        assert (read.video.float() - one.video.float()).abs().mean() < 6
 
 
 def test_realestate10k(tmp_path):

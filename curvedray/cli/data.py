@@ -13,6 +13,7 @@ def register(app: typer.Typer) -> None:
     data = typer.Typer(help="Check and cache clips to train on.", no_args_is_help=True)
     data.command()(check)
     data.command()(cache)
+    data.command()(example)
     app.add_typer(data, name="data")
 
 
@@ -73,6 +74,21 @@ def cache(
     console.print(f"{report.clips} clips, {report.bytes / 2**20:.1f} MiB in {output}")
     for name, reason in report.skipped:
         console.print(f"left out {name}: {reason}", markup=False)
+
+
+def example(
+    output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write.")],
+    clips: Annotated[int, typer.Option(help="How many clips.")] = 3,
+) -> None:
+    """Write a few clips of the world as a folder to train on: the layout to copy for your own."""
+    from curvedray.cli import console
+    from curvedray.clips import VideoShape
+    from curvedray.folders import write_folder
+    from curvedray.sources import open_footage
+
+    with progress_bar("clips", shown=True) as tick:
+        write_folder(open_footage("world", VideoShape(17, 64, 96), clips), output, tick=tick)
+    console.print(f"{clips} clips, and metadata.csv that names their parts, in {output}")
 
 
 @contextmanager
