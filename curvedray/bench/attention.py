@@ -105,7 +105,6 @@ def real_size(effort: Effort) -> Iterator[Measurement]:
     yield Measurement(f"fast / plain attention, forward, {size}", ratio(times, "fast", "plain"), target=1.06)
     yield Measurement(f"eager / plain attention, forward, {size}", ratio(times, "eager", "plain"), target=1.7)
     yield from floor(scene, times)
-    scene = Scene(REAL, max(1, effort.frames // 2))
     both = interleaved({n: scene.both_ways(way) for n, way in two(scene)}, max(2, effort.rounds // 2))
     yield Measurement("the same, fast, forward + backward", ratio(both, "fast", "plain"), target=1.10)
 
