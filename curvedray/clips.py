@@ -82,6 +82,25 @@ class ClipSource(Protocol):
 
     def __getitem__(self, index: int) -> Clip: ...
 
+    def name_of(self, index: int) -> str: ...
+
+
+class Without:
+    """Some clips of a source, less those of certain names: what is left to train on when some are held out."""
+
+    def __init__(self, clips: ClipSource, names: set[str]):
+        self.clips, self.empty_text = clips, clips.empty_text
+        self.kept = [i for i in range(len(clips)) if clips.name_of(i) not in names]
+
+    def __len__(self) -> int:
+        return len(self.kept)
+
+    def __getitem__(self, index: int) -> Clip:
+        return self.clips[self.kept[index]]
+
+    def name_of(self, index: int) -> str:
+        return self.clips.name_of(self.kept[index])
+
 
 @dataclass(frozen=True, eq=False)
 class Batch:
@@ -214,6 +233,9 @@ class EncodedOnTheFly:
 
     def __getitem__(self, index: int) -> Clip:
         return encoded(self.source[index], self.model, self.shape)
+
+    def name_of(self, index: int) -> str:
+        return self.source.name_of(index)
 
 
 # -- which clip comes when

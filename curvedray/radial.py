@@ -20,6 +20,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from curvedray.cameras import Lens, TokenGrid
+from curvedray.encoding import breakpoints
 from curvedray.errors import InputError
 
 FARTHEST = 20.0  # metres; beyond it a monocular estimate is not trusted
@@ -44,6 +45,10 @@ class RadialInterval:
         """s: the standard deviation of a uniform radius on [e^(mu-|sigma|), e^(mu+|sigma|)], kept in [1e-3, 10]."""
         width = (self.mu + self.sigma.abs()).exp() - (self.mu - self.sigma.abs()).exp()
         return (width.square() / 12).clamp_min(SMALLEST_VARIANCE).sqrt().clamp_max(LARGEST_SPREAD)
+
+    def breakpoints(self, num: int) -> Float[Tensor, "*batch n k"]:
+        """Radii at `num` even steps of log radius across the interval."""
+        return breakpoints(self.mu, self.sigma, num)
 
     def where(self, mask: Bool[Tensor, "*batch n"], other: "RadialInterval") -> "RadialInterval":
         """`other` where the mask is set, this one elsewhere: MixForcing in one word."""

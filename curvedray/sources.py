@@ -1,13 +1,14 @@
 """What a recipe names, opened: its model, its footage, its clips."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
 from curvedray.cache import CachedClips, CacheReport, build_cache
-from curvedray.clips import ClipSource, EncodedOnTheFly, Footage, FootageSource, VideoShape
+from curvedray.clips import ClipSource, EncodedOnTheFly, Footage, FootageSource, VideoShape, Without
 from curvedray.errors import InputError
 from curvedray.folders import FolderFootage
 from curvedray.models import VideoModel
@@ -85,37 +86,38 @@ def open_clips(
     make: bool = True,
     tick: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[ClipSource, CacheReport | None]:
-    """The clips to train on: from the recipe's cache, which is made or finished first, or encoded on the fly.
+    """The clips to train on, less those held out: from the recipe's cache, made or finished first, or on the fly.
 
     Where several processes train, only the first makes the cache (`make`); the others open it after it is done.
     """
     shape = video_shape(recipe.data, model)
     footage = open_footage(recipe.data.source, shape, recipe.data.clips)
+    held_out = {footage.name_of(i) for i in _held_out(recipe, footage)}
     if recipe.data.cache == "off":
-        return EncodedOnTheFly(footage, model, shape), None
+        return Without(EncodedOnTheFly(footage, model, shape), held_out), None
     folder = out / "cache" if recipe.data.cache == "auto" else Path(recipe.data.cache)
     report = None
     if make:
         report = build_cache(footage, model, shape, folder, dtype=recipe.data.cache_dtype, tick=tick)
-    return CachedClips(folder), report
+    return Without(CachedClips(folder), held_out), report
 
 
 def validation_clips(recipe: Recipe, model: VideoModel) -> list[Footage]:
-    """Clips that training never sees: the world's own validation split, or the last of a folder.
+    """Clips that training never sees: of the world's validation split, or the last of a folder.
 
-    A folder's last clips are trained on as well: name them apart if the difference matters to you.
+    One that cannot be read is left out here; it was named when the cache was made.
     """
     shape = video_shape(recipe.data, model)
-    if recipe.data.source == "world":
-        source: FootageSource = WorldFootage(recipe.validation_clips, "val", shape)
-    else:
-        source = FolderFootage(Path(recipe.data.source))
+    footage = open_footage(recipe.data.source, shape, recipe.validation_clips, "val")
     found: list[Footage] = []
-    for index in reversed(range(len(source))):
-        if len(found) == recipe.validation_clips:
-            break
-        try:
-            found.append(source[index])
-        except InputError:
-            continue  # named when the cache was made
+    for index in range(len(footage)) if recipe.data.source == "world" else _held_out(recipe, footage):
+        with suppress(InputError):
+            found.append(footage[index])
     return found
+
+
+def _held_out(recipe: Recipe, footage: FootageSource) -> range:
+    """The last clips of a folder, at most a quarter of it; the world has a split of its own."""
+    if recipe.data.source == "world" or not recipe.every.validate:
+        return range(0)
+    return range(len(footage) - min(recipe.validation_clips, len(footage) // 4), len(footage))

@@ -30,6 +30,7 @@ from curvedray.checkpoints import (
     save_transformer,
 )
 from curvedray.clips import Batch, ClipSource, Footage, Skipped, gathered, readable
+from curvedray.embedded import EmbeddedModel, save_embedded
 from curvedray.errors import InputError
 from curvedray.models import VideoModel
 from curvedray.muon import Muon
@@ -151,9 +152,11 @@ def train(
     finished = saved == recipe.steps
     if finished and process.is_first:
         with averaged(trained, average):
-            _save_weights(recipe, adapter, trained, out)
+            _save_weights(recipe, model, adapter, out)
     process.finish()
-    return Result(saved, log.recent_loss, _weights_path(recipe, out) if finished else None, len(skipped), *log.timing())
+    return Result(
+        saved, log.recent_loss, _weights_path(model, adapter, out) if finished else None, len(skipped), *log.timing()
+    )
 
 
 def learning_rate(recipe: Recipe, step: int) -> float:
@@ -321,12 +324,18 @@ def averaged(module: nn.Module, average: dict[str, Tensor]) -> Iterator[None]:
             parameter.data = own[name]
 
 
-def _weights_path(recipe: Recipe, out: Path) -> Path:
-    return out / ("adapter.safetensors" if recipe.what == "adapter" else "transformer.safetensors")
-
-
-def _save_weights(recipe: Recipe, adapter: Adapter | None, trained: nn.Module, out: Path) -> None:
+def _weights_path(model: VideoModel, adapter: Adapter | None, out: Path) -> Path:
     if adapter is not None:
-        save_adapter(adapter, _weights_path(recipe, out))
+        return out / "adapter.safetensors"
+    return out / ("embedded.safetensors" if isinstance(model, EmbeddedModel) else "transformer.safetensors")
+
+
+def _save_weights(recipe: Recipe, model: VideoModel, adapter: Adapter | None, out: Path) -> None:
+    """What was trained, as its users load it: an adapter, a whole embedded model, or a transformer alone."""
+    path = _weights_path(model, adapter, out)
+    if adapter is not None:
+        save_adapter(adapter, path)
+    elif isinstance(model, EmbeddedModel):
+        save_embedded(model, path, {"recipe": recipe.to_json()})
     else:
-        save_transformer(trained, _weights_path(recipe, out), recipe.to_json())
+        save_transformer(model.transformer, path, recipe.to_json())

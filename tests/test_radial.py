@@ -199,6 +199,11 @@ def test_spread_is_bounded_both_ways():
     assert wide.spread.item() == 10.0
 
 
+def test_breakpoints_span_the_interval():
+    points = RadialInterval(torch.tensor([0.5]), torch.tensor([-0.2])).breakpoints(3)
+    torch.testing.assert_close(points.log(), torch.tensor([[0.3, 0.5, 0.7]]))
+
+
 def test_loss_is_a_mean_a_clip_so_splitting_a_batch_changes_nothing():
     predicted, target = interval(0), interval(1).radius
     valid = torch.rand(2, GRID.tokens, generator=torch.Generator().manual_seed(2)) < 0.4

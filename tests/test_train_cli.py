@@ -49,6 +49,19 @@ def test_a_wan_of_the_real_layout_trains_as_the_paper_does(tmp_path):
     assert adapter.accepts_radial_maps
 
 
+def test_a_backbone_is_trained_then_an_adapter_for_it_on_a_folder(tmp_path):
+    backbone = [i for i in SMALL if not i.startswith("data")] + ["data.clips=2", "-o", "one", "--json"]
+    done = command("train", "embedded_backbone", *backbone, cwd=tmp_path)
+    assert json.loads(done.stdout.splitlines()[-1])["weights"] == "one/embedded.safetensors", done.output
+    assert command("data", "example", "-o", "clips", "--clips", 4, cwd=tmp_path).exit_code == 0
+    changes = ["batch=2", "steps=2", "every.validate=2", "model=one/embedded.safetensors", "data.cache=off"]
+    done = command("train", "quick", *changes, "--data", "clips", "-o", "two", "--json", cwd=tmp_path)
+    assert done.exit_code == 0, done.output
+    held_out = (tmp_path / "clips" / "metadata.csv").read_text().splitlines()[-1].split(".mp4")[0]
+    videos = [path.stem for path in (tmp_path / "two" / "validation" / "step-000002").iterdir()]
+    assert videos == [held_out]  # the last of the folder, which the three others are trained without
+
+
 def test_a_dry_run_estimates_and_leaves_nothing(tmp_path):
     done = command("train", "embedded_k3", "model=random", "--dry-run", "--json", cwd=tmp_path)
     found = json.loads(done.stdout.splitlines()[-1])
