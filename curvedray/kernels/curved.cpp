@@ -11,6 +11,7 @@
 //     j = (a c) a path's coordinate   i = (a c f) a phasor   lane: a token within its vector
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -286,14 +287,16 @@ static void add_key_gradient(const float* __restrict grad, const float* __restri
     for (int64_t i = 2 * n; i < dim; i++) out[i] += grad[i];
 }
 
-// Every run of tokens, shared out among threads; a machine that refuses threads gets one.
+// Every run of tokens, each taken by whichever thread is free: torch's own threads may still be spinning on a core.
+// A machine that refuses threads gets one.
 template <class Work>
 static void each_run(const Problem& p, Work work) {
     const int64_t frames = p.tokens / p.patches, runs = (p.patches + BLOCK - 1) / BLOCK;
     const int64_t total = p.batch * frames * runs, threads = std::max<int64_t>(1, std::min(p.threads, total));
-    auto some = [&](int64_t first, int64_t last) {
+    std::atomic<int64_t> next{0};
+    auto help = [&] {
         Scratch scratch(p);
-        for (int64_t item = first; item < last; item++) {
+        for (int64_t item = next++; item < total; item = next++) {
             int64_t b = item / (frames * runs), s = item / runs % frames, start = item % runs * BLOCK;
             int64_t bc = p.camera_batch > 1 ? b : 0, token = s * p.patches + start;
             Place at{p.radii + b * p.breakpoints * p.tokens + token,
@@ -307,16 +310,12 @@ static void each_run(const Problem& p, Work work) {
         }
     };
     std::vector<std::thread> others;
-    int64_t done = total / threads;  // the calling thread takes the first share
-    for (int64_t i = 1; i < threads; i++) {
-        int64_t last = total * (i + 1) / threads, first = total * i / threads;
-        try {
-            others.emplace_back(some, first, last);
-        } catch (const std::system_error&) {
-            some(first, last);
-        }
+    try {
+        for (int64_t i = 1; i < threads; i++) others.emplace_back(help);
+    } catch (const std::system_error&) {
+        // fewer hands, the same work
     }
-    some(0, done);
+    help();
     for (auto& other : others) other.join();
 }
 
