@@ -6,6 +6,7 @@ with adapter.viewing(cameras, grid=grid):
     velocity = transformer(...)          # and backward, too: with gradient checkpointing blocks run again in it
 """
 
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -40,6 +41,7 @@ class Adapter(nn.Module):
         self._enabled = True
         self._hooks: list[torch.utils.hooks.RemovableHandle] = []
         self._froze: list[nn.Parameter] = []
+        self._host: weakref.ref[nn.Module] | None = None
         _check_free(transformer)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
@@ -76,7 +78,7 @@ class Adapter(nn.Module):
 
         It must be the one the adapter was made for; `any_weights` allows others of the same shape, a finetune say.
         """
-        if self._hooks:
+        if self._host is not None:
             raise InputError("adapter", "an adapter that is not attached", "one that is", "Call detach() first.")
         _check_free(transformer)
         check_base(self.base, BaseIdentity.of(transformer), any_weights)
@@ -86,7 +88,11 @@ class Adapter(nn.Module):
         if self.blocks:
             for index, attention in enumerate(self_attentions(transformer)):
                 self._hooks.append(attention.register_forward_hook(self._beside(index), with_kwargs=True))
+        self._host = weakref.ref(transformer)
         return self
+
+    def is_attached_to(self, transformer: nn.Module) -> bool:
+        return self._host is not None and self._host() is transformer
 
     def detach(self) -> None:
         """Leave the transformer as it was before `attach`."""
@@ -94,7 +100,7 @@ class Adapter(nn.Module):
             hook.remove()
         for parameter in self._froze:
             parameter.requires_grad_(True)
-        self._hooks, self._froze = [], []
+        self._hooks, self._froze, self._host = [], [], None
 
     @contextmanager
     def viewing(
@@ -117,7 +123,7 @@ class Adapter(nn.Module):
         device = next((p.device for p in self.parameters()), cameras.world_from_camera.device)
         given = None if radial is None else (radial[0].to(device), radial[1].to(device))
         with torch.autocast(device.type, enabled=False):
-            self._view = look(self.config, self.head_width, _unbatched(cameras).to(device), grid, given)
+            self._view = look(self.config, self.head_width, _unbatched(cameras), grid, given, device)
         self.predictions = {}
         try:
             yield self._view
@@ -147,6 +153,8 @@ class Adapter(nn.Module):
         x, rest = (args[0], args[1:]) if args else (kwargs.pop("hidden_states"), ())
         if x.shape[1] != view.grid.tokens:
             raise InputError("grid", f"{x.shape[1]} tokens, as the latents have", f"{view.grid.tokens} of {view.grid}")
+        if view.cameras.batch_shape not in ((), x.shape[:1]):
+            raise InputError("cameras", f"one path, or one for each of {len(x)} clips", view.cameras.batch_shape)
         branch = self.blocks[index]
         if isinstance(branch, AttentionCopy):
             return branch(x, view, *rest, **kwargs).to(output.dtype)

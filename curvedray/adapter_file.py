@@ -60,14 +60,16 @@ def read_adapter(path: str | Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     except (SafetensorError, OSError, ValueError) as error:
         fix = "Copy or download the file again."
         raise InputError(f"adapter {path}", "a complete safetensors file", str(error).splitlines()[0], fix) from error
-    if header is None:
+    if not isinstance(header, dict):
         fix = "UCPE's released weights are read by `read_ucpe`."
         raise InputError(f"adapter {path}", "a curvedray header", "weights without one", fix)
     if header.get("format") != FORMAT:
         fix = "Update curvedray, or save the adapter with this version."
         raise InputError(f"adapter {path}", f"format {FORMAT}", header.get("format"), fix)
     wanted = {"format", "config", "base", "accepts_radial_maps", "notes"}
-    if set(header) != wanted or set(header["base"]) != set(BaseIdentity.__dataclass_fields__):
+    identity = set(BaseIdentity.__dataclass_fields__)
+    dicts = all(isinstance(header.get(name), dict) for name in ("config", "base", "notes"))
+    if set(header) != wanted or not dicts or set(header["base"]) != identity:
         raise InputError(f"adapter {path}", f"a header with {', '.join(sorted(wanted))}", ", ".join(sorted(header)))
     return header, weights
 

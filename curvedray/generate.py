@@ -136,6 +136,9 @@ def generate(
     )
     grid = model.grid_for(settings.frames, settings.height, settings.width)
     seen = cameras_for(model, cameras, lens, grid, near if radial is None else radial.near)
+    if adapter is not None and not adapter.is_attached_to(model.transformer):
+        fix = "Call adapter.attach(model.transformer) first."
+        raise InputError("adapter", "one attached to this model", "one that is not, and would not be heard", fix)
     if radial is not None:
         check_radial(adapter)
     given = None if radial is None else radial.on(grid, settings.radial_sigma)

@@ -40,15 +40,17 @@ def look(
     head_width: int,
     cameras: Cameras,
     grid: TokenGrid,
-    given: tuple[RadialInterval, Bool[Tensor, "*g n"]] | None = None,
+    given: tuple[RadialInterval, Bool[Tensor, "*g n"]] | None,
+    device: torch.device,
 ) -> CameraView:
     """Everything the blocks of this adapter need to know of the cameras, in float32.
 
     Only orientation needs the world's own axes. All else is relative, so it is taken in the first camera's world,
     where a far origin costs no digits; UCPE's identity frame for tokens without a ray is the one that cannot be.
     """
-    cameras = cameras.to(torch.float32).latent_frames(grid)
-    nearby = cameras.relative_to_first()
+    cameras = cameras.latent_frames(grid)
+    nearby = cameras.relative_to_first().to(device, torch.float32)
+    cameras = cameras.to(device, torch.float32)
     rule = config.rule
     relative: dict[Kind, RelativeEncoding] = {}
     for kind in {rule.curved, rule.outside}:
@@ -59,7 +61,7 @@ def look(
                 relative[kind] = relative_ray(nearby, grid, head_width)
         elif kind in ("prope", "gta"):
             relative[kind] = {"prope": prope, "gta": gta}[kind](nearby, grid, head_width)
-    frequencies = config.frequencies(head_width).to(cameras.world_from_camera.device)
+    frequencies = config.frequencies(head_width).to(device)
     return CameraView(nearby, grid, camera_map(config, cameras, grid), relative, frequencies, given)
 
 

@@ -249,6 +249,16 @@ def test_a_grid_that_does_not_fit_is_named() -> None:
         transformer(**inputs())
 
 
+def test_cameras_for_another_number_of_clips_are_named() -> None:
+    transformer = tiny_transformer()
+    poses = torch.stack([path(seed=i).world_from_camera for i in range(2)])
+    for method in GUIDED:
+        adapter = attached(method, transformer)
+        with pytest.raises(InputError, match="3 clips"), adapter.viewing(Cameras(path().lens, poses), grid=GRID):
+            transformer(**inputs(batch=3))
+        adapter.detach()
+
+
 def test_half_precision_backbone_with_a_float32_adapter() -> None:
     transformer = tiny_transformer().to(torch.bfloat16)
     adapter = attached("crepe", transformer, woken=True)
@@ -299,6 +309,8 @@ def test_what_does_not_fit_is_refused_with_the_remedy(tmp_path: Path) -> None:
         ("shape", weights | {"blocks.0.q_proj.bias": torch.zeros(3)}, header, r"shape \(24,\)"),
         ("foreign", weights, None, "header"),
         ("typo", weights, {"curvedray": _header(file).replace('"heads"', '"haeds"')}, "haeds"),
+        ("list", weights, {"curvedray": "[1]"}, "header"),
+        ("hollow", weights, {"curvedray": '{"format": 1, "base": null}'}, "header with"),
         ("future", weights, {"curvedray": _header(file).replace('"format": 1', '"format": 2')}, "format 1"),
     ):
         save_file(tensors, tmp_path / f"{name}.safetensors", metadata=note)

@@ -101,6 +101,15 @@ def test_guidance_is_what_it_says(studio: tuple[Wan, Adapter]) -> None:
         torch.testing.assert_close(made(**options), expected, rtol=0, atol=2e-4)
 
 
+def test_an_adapter_that_would_not_be_heard_is_refused(studio: tuple[Wan, Adapter]) -> None:
+    model, adapter = studio
+    with pytest.raises(InputError, match="attach"):
+        generate(tiny_wan(), "a", adapter=adapter, **SMALL)
+    adapter.detach()
+    with pytest.raises(InputError, match="attach"):
+        generate(model, "a", adapter=adapter, **SMALL)
+
+
 def test_callbacks_see_every_step_and_may_stop_it(studio: tuple[Wan, Adapter]) -> None:
     model, adapter = studio
     seen: list[tuple[int, float]] = []
