@@ -40,7 +40,7 @@ class Description:
         seconds = f", {(self.frames - 1) / self.fps:.3g} s at {self.fps:g} fps" if self.fps else ""
         return "\n".join(
             [
-                f"{self.looks_like}, {self.frames} frames, {self._lens()}",
+                f"{self.looks_like}, {self.frames} frame{'s' * (self.frames != 1)}, {self._lens()}",
                 f"path {self.path_length:.4g} {LENGTHS[self.unit]} ({self.speed:.3g} a frame){seconds}",
                 f"turned {self.total_rotation:.1f} degrees in all; the last camera is yaw {self.net_yaw:+z.1f}, "
                 f"pitch {self.net_pitch:+z.1f}, roll {self.net_roll:+z.1f} from the first",

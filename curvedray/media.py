@@ -147,9 +147,9 @@ def read_image(path: str | Path) -> UInt8[Tensor, "h w 3"]:
 def whole_file(path: str | Path) -> Iterator[Path]:
     """A temporary file beside `path` that takes its name when the block ends well, and vanishes when it does not."""
     path = Path(path)
-    if path.is_dir():
-        raise InputError(str(path), "the name of a file to write", "a folder")
+    check_writable(path)
     try:
+        made = [folder for folder in path.parents if not folder.exists()]
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=path.suffix, dir=path.parent)
     except OSError as error:
@@ -164,11 +164,30 @@ def whole_file(path: str | Path) -> Iterator[Path]:
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+        for folder in made:
+            if folder.is_dir() and not any(folder.iterdir()):
+                folder.rmdir()
+
+
+def check_writable(path: Path) -> None:
+    """Refuse a path that cannot be written to before any work is done for it; nothing is made."""
+    try:
+        if path.is_dir():
+            raise InputError(str(path), "the name of a file to write", "a folder")
+        folder = next(folder for folder in path.absolute().parents if folder.exists())
+    except OSError as error:
+        raise InputError(str(path), "a file that can be written", _reason(error)) from error
+    if not folder.is_dir():
+        raise InputError(str(path), "a folder to write in", f"a file, {folder}")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise InputError(str(path), "a folder that can be written in", f"{folder}, which cannot")
 
 
 def video_path(path: str | Path) -> Path:
     """A path that a video can be written to, known before any work is done for it."""
-    return _named(path, (".mp4", ".mov", ".mkv"))
+    path = _named(path, (".mp4", ".mov", ".mkv"))
+    check_writable(path)
+    return path
 
 
 def _named(path: str | Path, endings: tuple[str, ...]) -> Path:

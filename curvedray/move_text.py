@@ -50,6 +50,7 @@ _UNITS: dict[str, tuple[Measure, float]] = {
     **dict.fromkeys(("m", "metre", "metres", "meter", "meters"), ("m", 1.0)),
     **dict.fromkeys(("x", "times"), ("x", 1.0)),
 }
+_DEEPEST = 50  # brackets inside brackets
 _DISTANCE_WORDS = ("radius", "subject", "sway")
 
 
@@ -104,7 +105,7 @@ class _Reader:
     """Reads tokens from left to right; every complaint names the word it stopped at."""
 
     def __init__(self, tokens: list[str]):
-        self.tokens, self.at = tokens, 0
+        self.tokens, self.at, self.depth = tokens, 0, 0
 
     def peek(self, ahead: int = 0) -> str:
         return self.tokens[self.at + ahead] if self.at + ahead < len(self.tokens) else ""
@@ -141,9 +142,13 @@ class _Reader:
 
     def piece(self) -> Step:
         if self.take("("):
+            self.depth += 1
+            if self.depth > _DEEPEST:
+                raise self.error(f"at most {_DEEPEST} brackets inside each other")
             inner = self.sequence()
             if not self.take(")"):
                 raise self.error("a closing bracket")
+            self.depth -= 1
             return inner
         return self.move()
 

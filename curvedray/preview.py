@@ -15,6 +15,7 @@ from torch import Tensor
 
 from curvedray.cameras import Cameras, Lens
 from curvedray.describe import Description, describe
+from curvedray.errors import InputError
 from curvedray.pictures import PAPER, PathPlot, contact_sheet, lens_grid
 from curvedray.radial import near_distance
 from curvedray.raycast import Rendered, Room, Scene, Thing, render, render_frames
@@ -22,6 +23,7 @@ from curvedray.themes import paint
 from curvedray.world import scene_from_caption
 
 NEAR = 3.0  # metres: in the preview's own room a near distance reaches exactly to the ball in its middle
+MOST_PIXELS = 500_000_000  # of all frames: some ten gigabytes while they are drawn
 SHEET_FRAMES, SHEET_COLUMNS, SHEET_WIDTH = 8, 4, 400  # frames, a row, pixels each at most
 ROOM = Room(
     walls=(paint("c9785a"), paint("5b86b8"), paint("7aa06a"), paint("9a78b0")),
@@ -58,6 +60,12 @@ def preview(
     The first camera stands in the middle of the court, level. Metres are metres; a near distance is the scene's own
     (the distance of the ball in the preview's room); a path of unknown unit is made as long as one near distance.
     """
+    width, height = cameras.lens.size
+    if len(cameras) * width * height > MOST_PIXELS:
+        got = f"{len(cameras)} frames of {width} x {height}"
+        raise InputError(
+            "preview", f"at most {MOST_PIXELS} pixels in all", got, "Ask for a smaller size or fewer frames."
+        )
     description = describe(cameras)
     path, scale = placed(cameras, scene_near(scene, cameras.frame_lens[0]))
     room = enclosing(scene or preview_scene(), path)

@@ -124,13 +124,17 @@ class _Part:
         name, more, less = names
         return cls(Move(name, more if channel[-1] > 0 else less, amount), channel / channel[-1])
 
+    @property
+    def degrees(self) -> float:
+        return self.move.amount.value if self.move.amount and self.move.amount.unit == "deg" else 0.0
+
 
 def _whole(path: _Path, in_step: bool = True) -> Step | None:
-    """The path as one move or moves at once, in whichever axes need the fewest."""
+    """The path as one move or moves at once, in whichever axes need the fewest, and of these turn the most: purest."""
     if path.held.any() and not path.held.all() and in_step:
         return None
     found = [parts for view in path.views() if (parts := _parts(view))]
-    parts = min(found, key=len, default=None)
+    parts = min(found, key=lambda parts: (len(parts), -sum(i.degrees for i in parts)), default=None)
     if not parts:
         return None
     progress = np.stack([i.progress for i in parts])

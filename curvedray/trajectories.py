@@ -32,6 +32,7 @@ EASES: dict[Ease, Callable[[Array], Array]] = {
     "ease-out": lambda s: s * (2 - s),
     "smooth": lambda s: s * s * (3 - 2 * s),
 }
+MOST_FRAMES = 100_000  # over an hour of film; more is a slip of the finger that would fill the memory
 SHAKE_HERTZ = (0.4, 0.7, 1.1, 1.7, 2.6)  # a hand's sway and tremor, the faster the smaller
 
 
@@ -51,10 +52,11 @@ def trajectory(
     A plain length is in near distances, one with `m` in metres; `near`, the near distance in metres, converts. In
     unit `arbitrary` plain lengths are that unit. A zoom gives a lens a frame.
     """
-    if frames < 1:
-        raise InputError("frames", "at least 1", frames)
+    _check_frames(frames)
     if not (math.isfinite(fps) and fps > 0):
         raise InputError("fps", "a positive number of frames a second", fps)
+    if near is not None and not (math.isfinite(near) and near > 0):
+        raise InputError("near", "a positive number of metres", near)
     step = parse_moves(moves) if isinstance(moves, str) else moves
     start = Rig.change(np.zeros(1), yaw=np.deg2rad([yaw]), pitch=np.deg2rad([pitch]))
     stage = _Stage(lens, unit, near, (frames - 1) / fps)
@@ -62,6 +64,11 @@ def trajectory(
     dtype = lens.focal.dtype
     seen = lens.zoomed(torch.from_numpy(np.exp(rig.zoom)).to(dtype)) if rig.zoom.any() else lens
     return Cameras(seen, torch.from_numpy(rig.poses()).to(dtype), unit, fps)
+
+
+def _check_frames(frames: int) -> None:
+    if not 1 <= frames <= MOST_FRAMES:
+        raise InputError("frames", "at least 1" + f" and at most {MOST_FRAMES}" * (frames > 1), frames)
 
 
 @dataclass(frozen=True)
@@ -128,8 +135,6 @@ class _Stage:
             expected = "metres, such as 1.2m" if wanted == "m" else "plain numbers"
             fix = "Or give near=, the near distance in metres, to convert." if self.unit != "arbitrary" else ""
             raise InputError("length", f"{expected}, as the unit is {self.unit}", quantity, fix)
-        if not (math.isfinite(self.near) and self.near > 0):
-            raise InputError("near", "a positive number of metres", self.near)
         return quantity.value * self.near if wanted == "m" else quantity.value / self.near
 
     def amount(self, move: Move) -> float:
@@ -317,8 +322,7 @@ def keyframes(
     Positions follow a cubic spline, rotations a rotation spline; a lens a keyframe is blended too (focal lengths
     evenly in their logarithm).
     """
-    if frames < 1:
-        raise InputError("frames", "at least 1", frames)
+    _check_frames(frames)
     keys = Cameras(lens, world_from_camera, unit, fps)
     clock = np.arange(float(len(keys))) if times is None else times.double().numpy()
     if len(clock) != len(keys) or not np.isfinite(clock).all() or not (np.diff(clock) > 0).all():
@@ -330,8 +334,7 @@ def resample(cameras: Cameras, frames: int) -> Cameras:
     """The same path over the same time in another number of frames; lens and frame rate go along."""
     if cameras.batch_shape:
         raise InputError("resample", "one trajectory", f"a batch of shape {cameras.batch_shape}")
-    if frames < 1:
-        raise InputError("frames", "at least 1", frames)
+    _check_frames(frames)
     if frames == len(cameras):
         return cameras
     last = len(cameras) - 1.0

@@ -16,6 +16,7 @@ from torch import Tensor
 from curvedray.errors import InputError
 
 STEEPEST_SLOPE = 1e3  # of sqrt at the image circle, where the true derivative is infinite
+LARGEST_XI = 1e6  # its square must stay a float32; from 10 on a lens hardly differs from a sphere seen from afar
 NEAREST_BETA = 1e-6  # of |X|; below it a pixel is over a million focal lengths away
 
 
@@ -45,8 +46,7 @@ class Lens:
             raise InputError("Lens.focal", "positive numbers of pixels", self.focal.tolist())
         if not torch.isfinite(self.center).all():
             raise InputError("Lens.center", "finite numbers of pixels", self.center.tolist())
-        if not (torch.isfinite(self.xi).all() and (self.xi >= 0).all()):
-            raise InputError("Lens.xi", "a finite number >= 0 (0 is a pinhole)", self.xi.tolist())
+        _check_xi(self.xi)
         if not 0 < self.max_angle <= math.pi:
             raise InputError("Lens.max_angle", "radians in (0, pi]", self.max_angle)
 
@@ -71,6 +71,7 @@ class Lens:
         if axis not in spans:
             raise InputError("field of view's axis", " or ".join(spans), axis)
         fov, bend = torch.broadcast_tensors(*_alike(hfov, xi))
+        _check_xi(bend)
         half = torch.deg2rad(fov.double()) / 2
         widest = widest_angle(bend.double())
         if not ((fov > 0).all() and (half < widest - 1e-9).all()):
@@ -288,6 +289,12 @@ def pixel_centers(size: tuple[int, int], like: Tensor) -> Float[Tensor, "h w 2"]
     x = torch.arange(size[0], dtype=like.dtype, device=like.device) + 0.5
     y = torch.arange(size[1], dtype=like.dtype, device=like.device) + 0.5
     return torch.stack(torch.meshgrid(x, y, indexing="xy"), -1)
+
+
+def _check_xi(xi: Tensor) -> None:
+    if not ((xi >= 0).all() and (xi <= LARGEST_XI).all()):
+        expected = f"a number from 0 (a pinhole) to {LARGEST_XI:g}; real lenses stay below 3"
+        raise InputError("Lens.xi", expected, _numbers(xi))
 
 
 def _alike(*numbers: float | Tensor) -> list[Tensor]:

@@ -96,9 +96,17 @@ def test_list_has_every_move_lens_and_format() -> None:
         (["describe", "--move", "pann left 3deg"], "Did you mean pan"),
         (["describe", "--move", "static", "--lens", "fishy-150"], "lens"),
         (["describe", "--move", "static", "--frames", "0"], "frames"),
+        (["describe", "--move", "static", "--frames", "1000000000"], "at most 100000"),
         (["describe", "--move", "static", "--size", "832"], "WIDTHxHEIGHT"),
+        (["describe", "--move", "static", "--size", "0x480"], "WIDTHxHEIGHT"),
+        (["describe", "--move", "static", "--size", "99999999x480"], "each from 1 to 16384"),
+        (["describe", "--move", "static", "--lens", ""], "one of pinhole-60"),
+        (["describe", "--move", "static", "--lens", "fisheye-150@nan"], "Lens.xi"),
+        (["describe", "--move", "(" * 3000 + "static"], "at most 50 brackets"),
+        (["describe", "."], r"^\.: expected a camera file.*a folder with no COLMAP model"),
         (["describe", "x.json", "--option", "nonsense"], "NAME=VALUE"),
         (["make", "orbit left 5m", "out.json"], "degrees"),
+        (["make", "dolly in 0.5", "out.json", "--near", "-3"], "near"),
         (["convert", "nowhere.json", "out.json"], "nowhere.json"),
     ],
 )
@@ -109,6 +117,16 @@ def test_mistakes_are_one_clear_error(
     with pytest.raises(InputError, match=expected):
         run(*words)
     assert not list(tmp_path.iterdir()), "nothing half-written"
+
+
+@pytest.mark.parametrize("option", ["fps=abc", "fps=True", "unit=3", "mirrored_world=yes", "dtype=float64", "path=x"])
+def test_options_that_every_format_takes_are_checked_too(orbit: Path, option: str) -> None:
+    with pytest.raises(InputError, match="--option"):
+        run("describe", orbit, "--option", option)
+
+
+def test_a_single_frame_is_said_as_one() -> None:
+    assert run("describe", "--move", "static", "--frames", "1").startswith("static, 1 frame, pinhole")
 
 
 def test_a_mistake_exits_with_2_and_no_traceback() -> None:

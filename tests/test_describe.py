@@ -61,7 +61,14 @@ def test_a_move_is_described_as_itself(text: str, start: dict[str, float]) -> No
     assert describe(single).move == re.sub(r" smooth| ease-in", "", text)
 
 
-@pytest.mark.parametrize("text", ["orbit left 40deg, then dolly in 0.5", "pan left 30deg, then tilt up 20deg"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "orbit left 40deg, then dolly in 0.5",
+        "pan left 30deg, then tilt up 20deg",
+        "tilt up 80deg, then pan left 60deg",  # straight up, a pan is nearly a roll
+    ],
+)
 def test_moves_in_a_row_are_told_apart(text: str) -> None:
     found, meant = parse_moves(describe(trajectory(text, LENS, 81)).move or ""), parse_moves(text)
     assert isinstance(found, Sequence)

@@ -75,6 +75,12 @@ def test_an_interrupted_write_leaves_what_was_there(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_folder_made_for_a_file_that_failed_goes_with_it(tmp_path):
+    with pytest.raises(KeyboardInterrupt), media.whole_file(tmp_path / "new" / "deeper" / "a.txt"):
+        raise KeyboardInterrupt
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("content", [None, b"", b"not a video at all" * 20, bytes(range(256)) * 8])
 def test_what_is_not_a_video_is_refused(tmp_path, content):
     path = tmp_path / "bad.mp4"

@@ -1,7 +1,7 @@
 """Preview laws: the room is as large as the path, the ball stands a near distance ahead, and the command says so."""
 
 import json
-import math
+import sys
 from dataclasses import replace
 
 import pytest
@@ -9,13 +9,13 @@ import torch
 from typer.testing import CliRunner
 
 from curvedray.cameras import Cameras
-from curvedray.cli import app
+from curvedray.cli import app, main
 from curvedray.errors import InputError
 from curvedray.formats import write_cameras
 from curvedray.lenses import named_lens
 from curvedray.media import read_image, read_video
 from curvedray.preview import NEAR, enclosing, placed, preview, preview_scene, render_caption, scene_near
-from curvedray.raycast import FIRST_THING
+from curvedray.raycast import FIRST_THING, render_frames
 from curvedray.trajectories import trajectory
 from curvedray.world import keeps_clear, scene_from_caption
 
@@ -86,7 +86,7 @@ def test_a_world_scene_has_its_own_near_distance():
     near = scene_near(place, LENS)
     assert 1.5 < near < 5
     assert preview(trajectory("static", LENS, 1), place).scale == near
-    assert scene_near(None, LENS) == NEAR
+    assert scene_near(None, LENS) == NEAR == preview_scene().things[0].z
 
 
 def test_the_truth_to_a_caption_stands_where_the_caption_says():
@@ -136,6 +136,8 @@ def test_the_command_reads_camera_files_and_captions(run, tmp_path):
         ("--move", "fly away"),
         ("--move", "static", "--lens", "fish"),
         ("--move", "static", "--size", "huge"),
+        ("--move", "static", "--size", "99999x99999"),
+        ("--move", "static", "--size", "16384x16384"),
         ("--move", "static", "--scene", "a dog in the park"),
         ("--camera", "missing.json"),
     ],
@@ -146,6 +148,25 @@ def test_mistakes_are_told_before_anything_is_written(run, tmp_path, words):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_name_that_is_not_a_videos_is_refused_first(run):
-    assert isinstance(run("--move", "static", "-o", "a.txt").exception, InputError)
-    assert math.isclose(NEAR, preview_scene().things[0].z)
+def test_a_name_that_cannot_be_a_videos_is_refused_first(run, tmp_path, monkeypatch):
+    monkeypatch.setattr("curvedray.preview.preview", None)  # refused before anything is drawn
+    (tmp_path / "file").touch()
+    for name, says in (("a.txt", "ends in .mp4"), ("file/a.mp4", "a folder to write in"), ("a" * 300 + ".mp4", "long")):
+        with pytest.raises(InputError, match=says):
+            raise run("--move", "static", "-o", name).exception
+
+
+def test_ctrl_c_leaves_nothing_behind_and_says_so(tmp_path, monkeypatch, capsys):
+    def interrupted(scene, path):
+        yield next(render_frames(scene, path))
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("curvedray.preview.render_frames", interrupted)
+    words = ["--move", "static", "--size", "64x48", "--frames", "3", "-o", "new/a.mp4"]
+    monkeypatch.setattr(sys, "argv", ["curvedray", "preview", *words])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 130
+    assert capsys.readouterr() == ("", "stopped; nothing half-written was left behind\n")
+    assert not list(tmp_path.iterdir())

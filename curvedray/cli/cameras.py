@@ -7,7 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
+from curvedray.cli.shared import pixels
 from curvedray.errors import InputError
+
+# What every format takes, with its types, and what `--option` must not say for it.
+COMMON_OPTIONS = {"unit": (str,), "fps": (int, float), "mirrored_world": (bool,)}
+SAID_OTHERWISE = ("path", "format", "dtype")
 
 group = typer.Typer(help="Camera files and moves: describe, convert, list.", no_args_is_help=True)
 
@@ -79,7 +84,7 @@ def make(
 
     cameras = _moved(move, lens, frames, size, near)
     write_cameras(cameras, target, target_format)
-    _say(f"{target}: {len(cameras)} cameras, unit {cameras.unit}")
+    _say(f"{target}: {_counted(cameras)}")
 
 
 @group.command()
@@ -101,7 +106,7 @@ def convert(
     cameras, found = _read(source, source_format, size, lens, option)
     cameras = _adjusted(cameras, near, frames)
     write_cameras(cameras.relative_to_first() if relative else cameras, target, target_format)
-    _say(f"{source} ({found}) -> {target}: {len(cameras)} cameras, unit {cameras.unit}")
+    _say(f"{source} ({found}) -> {target}: {_counted(cameras)}")
 
 
 @group.command("list")
@@ -159,8 +164,8 @@ def _moved(move: str, lens: str | None, frames: int | None, size: str | None, ne
     from curvedray.lenses import named_lens
     from curvedray.trajectories import trajectory
 
-    width, height = _pixels(size) or (832, 480)
-    chosen = named_lens(lens or "pinhole-90", width, height)
+    width, height = pixels(size) or (832, 480)
+    chosen = named_lens("pinhole-90" if lens is None else lens, width, height)
     return trajectory(move, chosen, 81 if frames is None else frames, near=near)
 
 
@@ -171,7 +176,7 @@ def _read(file: Path | None, format: str | None, size: str | None, lens: str | N
     if file is None:
         raise InputError("describe", "a camera file, or --move", "neither")
     options = dict(_option(i) for i in option or [])
-    given = {"size": _pixels(size), "lens": lens}
+    given = {"size": pixels(size), "lens": lens}
     options |= {name: value for name, value in given.items() if value is not None}
     name = format or detect_format(file).name
     return read_cameras(file, name, **options), name
@@ -184,6 +189,10 @@ def _adjusted(cameras: Any, near: float | None, frames: int | None) -> Any:
     return cameras if frames is None else resample(cameras, frames)
 
 
+def _counted(cameras: Any) -> str:
+    return f"{len(cameras)} camera{'s' * (len(cameras) != 1)}, unit {cameras.unit}"
+
+
 def _say(text: str) -> None:
     """To stderr, so that stdout is only ever the result."""
     from rich.console import Console
@@ -191,21 +200,17 @@ def _say(text: str) -> None:
     Console(stderr=True, highlight=False, soft_wrap=True).print(text, markup=False)
 
 
-def _pixels(size: str | None) -> tuple[int, int] | None:
-    if size is None:
-        return None
-    width, _, height = size.lower().partition("x")
-    if not (width.isdecimal() and height.isdecimal()):
-        raise InputError("--size", "WIDTHxHEIGHT, such as 832x480", size)
-    return int(width), int(height)
-
-
 def _option(text: str) -> tuple[str, Any]:
     """NAME=VALUE, where a value that is a Python literal (a number, a tuple, True) is taken as that, else as text."""
-    name, equals, value = text.partition("=")
-    if not (name and equals):
-        raise InputError("--option", "NAME=VALUE", text)
+    name, equals, said = text.partition("=")
+    name = name.replace("-", "_")
+    if not (name and equals) or name in SAID_OTHERWISE:
+        raise InputError("--option", "NAME=VALUE, a reader's own option", text)
     try:
-        return name.replace("-", "_"), ast.literal_eval(value)
+        value = ast.literal_eval(said)
     except (ValueError, SyntaxError):
-        return name.replace("-", "_"), value
+        value = said
+    kinds = COMMON_OPTIONS.get(name, (object,))
+    if not isinstance(value, kinds) or (isinstance(value, bool) and float in kinds):
+        raise InputError(f"--option {name}", " or ".join(kind.__name__ for kind in kinds), repr(value))
+    return name, value

@@ -1,7 +1,6 @@
 """`curvedray demo`: something to look at, a minute after installing."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -18,15 +17,10 @@ def demo(
     as_json: Annotated[bool, typer.Option("--json", help="Print the files as JSON.")] = False,
 ) -> None:
     """One scene and one move through three lenses: videos, contact sheets, distances and camera files."""
-    from rich.progress import track
-
-    from curvedray.cli import console
+    from curvedray.cli.shared import progress
     from curvedray.demo import demo as make
 
-    def progress(work: Iterator[tuple], lens: str) -> Iterator[tuple]:
-        return iter(track(work, f"rendering {lens}", total=frames, console=console, transient=True))
-
-    made = make(output, frames=frames, progress=progress)
+    made = make(output, frames=frames, progress=lambda work, lens: progress(work, f"rendering {lens}", frames))
     if as_json:
         typer.echo(json.dumps({"files": [str(path) for path in made.files], "says": made.says}, indent=2))
         return

@@ -32,9 +32,7 @@ def preview(
     as_json: Annotated[bool, typer.Option("--json", help="Print the description and the files as JSON.")] = False,
 ) -> None:
     """Render, in seconds, what a camera would see, beside its path and its lens: a video and a PNG."""
-    from rich.progress import track
-
-    from curvedray.cli import console
+    from curvedray.cli.shared import progress
     from curvedray.media import video_path, write_png, write_video
     from curvedray.preview import preview as look
 
@@ -48,7 +46,7 @@ def preview(
         cameras,
         place,
         move or "",
-        progress=lambda work: iter(track(work, "rendering", total=len(cameras), console=console, transient=True)),
+        progress=lambda work: progress(work, "rendering", len(cameras)),
     )
     rate = cameras.fps or 16.0
     notes = {"lens": lens or "", "move": move or "", "description": seen.description.looks_like}
@@ -68,7 +66,7 @@ def _moved(
     move: str | None, lens: str | None, frames: int | None, size: str | None, fps: float | None, scene: "Scene | None"
 ) -> "Cameras":
     """The cameras of a move; metres in it are metres of the scene."""
-    from curvedray.cli.cameras import _pixels
+    from curvedray.cli.shared import pixels
     from curvedray.errors import InputError
     from curvedray.lenses import named_lens
     from curvedray.preview import scene_near
@@ -76,7 +74,7 @@ def _moved(
 
     if move is None:
         raise InputError("preview", "--move or --camera", "neither")
-    glass = named_lens(lens or "pinhole-90", *(_pixels(size) or (832, 480)))
+    glass = named_lens("pinhole-90" if lens is None else lens, *(pixels(size) or (832, 480)))
     near = scene_near(scene, glass)
     return trajectory(move, glass, 81 if frames is None else frames, fps=16.0 if fps is None else fps, near=near)
 
@@ -88,7 +86,7 @@ def _read(
     from dataclasses import replace
     from inspect import signature
 
-    from curvedray.cli.cameras import _pixels
+    from curvedray.cli.shared import pixels
     from curvedray.errors import InputError
     from curvedray.formats import FORMATS, detect_format, read_cameras
     from curvedray.lenses import named_lens
@@ -96,12 +94,12 @@ def _read(
 
     if move is not None:
         raise InputError("preview", "--move or --camera", "both")
-    pixels = _pixels(size)
+    wanted = pixels(size)
     known = signature(FORMATS[detect_format(file).name].read).parameters
-    options: dict[str, Any] = {"size": pixels, "lens": lens}
+    options: dict[str, Any] = {"size": wanted, "lens": lens}
     cameras = read_cameras(file, **{name: i for name, i in options.items() if i is not None and name in known})
-    if pixels is not None and cameras.lens.size != pixels:
-        cameras = replace(cameras, lens=cameras.lens.resized(*pixels))
+    if wanted is not None and cameras.lens.size != wanted:
+        cameras = replace(cameras, lens=cameras.lens.resized(*wanted))
     if lens is not None and "lens" not in known:
         cameras = replace(cameras, lens=named_lens(lens, *cameras.lens.size))
     cameras = cameras if frames is None else resample(cameras, frames)

@@ -123,9 +123,9 @@ def _detect(source: Source) -> Detection:
         return found[0]
     if found:
         could_be = ", ".join(f"{name} ({reason})" for name, reason in found)
-        raise InputError(source.path.name, "one format", could_be, f"Choose one: format={found[0].name!r}.")
+        raise InputError(source.name, "one format", could_be, f"Choose one: format={found[0].name!r}.")
     raise InputError(
-        source.path.name,
+        source.name,
         f"a camera file ({', '.join(FORMATS)})",
         _description(source),
         "If you know what it is, say so with format= and read what is wrong with it.",

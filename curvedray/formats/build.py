@@ -61,7 +61,7 @@ def gather(
         u, _, vh = torch.linalg.svd(rotation[rough])
         poses = poses.clone()
         poses[rough, :3, :3] = u @ vh
-        note(f"{source.path.name}: {int(rough.sum())} rotations were off by up to {drift.max():.1e}; made exact.")
+        note(f"{source.name}: {int(rough.sum())} rotations were off by up to {drift.max():.1e}; made exact.")
     return Cameras(lens, poses, unit, fps)
 
 
@@ -81,8 +81,10 @@ def _check_pose(source: Source, place: str, pose: Tensor, alike: bool) -> None:
         check_poses(pose[None])
     except InputError as error:
         # A mirrored world leaves the path relative to the first camera sound; one mirrored frame among others does not.
-        fix = "Every frame is: if the file's world is left-handed, read it with mirrored_world=True." if alike else ""
-        source.fail(place, error.expected, error.got, fix or error.fix)
+        mirrored = (
+            "Every frame is: if the file's world is left-handed, say mirrored_world=True (an --option of the command)."
+        )
+        source.fail(place, error.expected, error.got, mirrored if alike else error.fix)
 
 
 def gather_lens(
@@ -118,7 +120,7 @@ def fitted(source: Source, where: str, model: LensModel) -> list[float]:
     except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
         source.fail(where, "a lens that the Unified Camera Model can follow", error)
     if fit.max_pixels > 0:
-        note(f"{source.path.name}, {where}: the lens was fitted. {fit}")
+        note(f"{source.name}, {where}: the lens was fitted. {fit}")
     return [*fit.lens.focal.tolist(), *fit.lens.center.tolist(), fit.lens.xi.item()]
 
 
@@ -129,8 +131,8 @@ def chosen_lens(source: Source, lens: Lens | str | None, size: tuple[int, int] |
     width, height = DEFAULT_SIZE if size is None else checked_size(size)
     if lens is None:
         what = f"taken as {DEFAULT_LENS} at {width} x {height}"
-        note(f"{source.path.name} carries no lens: {what}. Say otherwise with lens= (and size=).")
-    return named_lens(lens or DEFAULT_LENS, width, height)
+        note(f"{source.name} carries no lens: {what}. Say otherwise with lens= (and size=).")
+    return named_lens(DEFAULT_LENS if lens is None else lens, width, height)
 
 
 def checked_size(size: Any) -> tuple[int, int]:

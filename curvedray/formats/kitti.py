@@ -33,7 +33,7 @@ def read_360(source: Source, *, lens: Lens | str | None = None, size: tuple[int,
         if after[0] <= before[0]:
             source.fail(f"line {line}, column 1", f"a frame number above {before[0]:g}", f"{after[0]:g}")
     if rows[-1][0] - rows[0][0] != len(rows) - 1:
-        note(f"{source.path.name}: {len(rows)} frames of {rows[0][0]:g} to {rows[-1][0]:g}; the gaps are not kept.")
+        note(f"{source.name}: {len(rows)} frames of {rows[0][0]:g} to {rows[-1][0]:g}; the gaps are not kept.")
     return _cameras(source, lines, [row[1:] for row in rows], chosen_lens(source, lens, size))
 
 

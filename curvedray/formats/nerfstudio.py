@@ -61,7 +61,7 @@ def read(source: Source, *, size: tuple[int, int] | None = None) -> Cameras:
     if all("file_path" in frame for frame in frames):
         ordered = sorted(frames, key=lambda frame: natural(frame["file_path"].text()))
         if ordered != frames:
-            note(f"{source.path.name}: the frames are taken in the order of their file names, not of the file.")
+            note(f"{source.name}: the frames are taken in the order of their file names, not of the file.")
         frames = ordered
     fits: dict[LensModel, list[float]] = {}
     numbers, sizes = [], set()
@@ -157,7 +157,7 @@ def read_path(source: Source, *, size: tuple[int, int] | None = None) -> Cameras
     if size is None and "render_width" in top and "render_height" in top:
         size = top["render_width"].integer(), top["render_height"].integer()
     if size is None:
-        note(f"{source.path.name} does not say its image size: taken as {DEFAULT_SIZE}. Say otherwise with size=.")
+        note(f"{source.name} does not say its image size: taken as {DEFAULT_SIZE}. Say otherwise with size=.")
     width, height = DEFAULT_SIZE if size is None else checked_size(size)
     frames = top["camera_path"].items()
     numbers = []
@@ -180,7 +180,7 @@ def _check_aspect(source: Source, frame: Node, shape: float) -> None:
     """Pixels are square: an aspect that the image does not have is said, for the first frame."""
     said = frame["aspect"].number() if "aspect" in frame else shape
     if frame.where.endswith("[0]") and abs(said / shape - 1) > 0.01:
-        note(f"{source.path.name}: aspect {said:.3f}, but the image's is {shape:.3f}; pixels are taken as square.")
+        note(f"{source.name}: aspect {said:.3f}, but the image's is {shape:.3f}; pixels are taken as square.")
 
 
 def write_path(cameras: Cameras) -> bytes:

@@ -69,7 +69,7 @@ def read(
     if near_depths is not None:
         near_depth = _near_depth(Source.open(Path(near_depths)), clip, source.path.stem)
     if near_depth is None:
-        note(f"{source.path.name}: no near distance, so the unit is not known. Say near_depth= or near_depths=.")
+        note(f"{source.name}: no near distance, so the unit is not known. Say near_depth= or near_depths=.")
         return cameras
     return cameras.scaled(near_depth)
 
@@ -88,7 +88,7 @@ def _near_depth(source: Source, clip: str | None, stem: str) -> float:
     for number, line in enumerate(source.text.splitlines(), 1):
         if not line.strip():
             continue
-        row = Source(Path(f"{source.path.name}, line {number}"), line.encode()).json
+        row = Source(Path(f"{source.name}, line {number}"), line.encode()).json
         if f"{row['video_id'].value}-{row['clip_id'].value}" in wanted:
             return row["near_depth"].number()
     return source.fail("", f"a line for the clip {wanted[-1]}", "none", "Name it with clip='video_id-clip_id'.")
@@ -131,7 +131,7 @@ def read_request(
     node = nodes[index or 0]
     request = _request(node)
     if size is None:
-        note(f"{source.path.name} does not say its image size: taken as {DEFAULT_SIZE}. Say otherwise with size=.")
+        note(f"{source.name} does not say its image size: taken as {DEFAULT_SIZE}. Say otherwise with size=.")
     width, height = DEFAULT_SIZE if size is None else checked_size(size)
     try:
         fov, xi = torch.tensor([request.x_fov, request.xi], dtype=torch.float64)

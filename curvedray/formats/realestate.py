@@ -32,7 +32,7 @@ def read(source: Source, *, size: tuple[int, int] | None = None, source_size: tu
     if not rows:
         source.fail("", f"rows of {COLUMNS} numbers", "none")
     if size is None:
-        note(f"{source.path.name} does not say its image size: taken as {DEFAULT_SIZE}. Say otherwise with size=.")
+        note(f"{source.name} does not say its image size: taken as {DEFAULT_SIZE}. Say otherwise with size=.")
     width, height = DEFAULT_SIZE if size is None else checked_size(size)
     wide, high = float(width), float(height)
     if source_size is not None:

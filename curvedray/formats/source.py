@@ -56,9 +56,13 @@ class Source:
             raise InputError(_short(path), "a camera file", "an empty file")
         return cls(path, content, mirrored_world)
 
+    @property
+    def name(self) -> str:
+        """The file's own name; the path where it has none, as `.` has not."""
+        return self.path.name or str(self.path)
+
     def fail(self, where: str, expected: str, got: object, fix: str = "") -> NoReturn:
-        name = f"{self.path.name}, {where}" if where else self.path.name
-        raise InputError(name, expected, _short(got), fix)
+        raise InputError(f"{self.name}, {where}" if where else self.name, expected, _short(got), fix)
 
     @cached_property
     def is_text(self) -> bool:

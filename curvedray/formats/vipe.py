@@ -35,11 +35,11 @@ def read(
     """`intrinsics` is the path of ViPE's intrinsics file; left out, the one beside the pose folder, if there is one."""
     data, inds = _arrays(source)
     if len(inds) > 1 and not (np.diff(inds) == 1).all():
-        note(f"{source.path.name}: {len(inds)} frames of {inds[0]} to {inds[-1]}; the gaps are not kept.")
+        note(f"{source.name}: {len(inds)} frames of {inds[0]} to {inds[-1]}; the gaps are not kept.")
     poses = source.pose_array(data, "array 'data'")
-    beside = source.path.parent.parent / "intrinsics" / source.path.name
+    beside = source.path.parent.parent / "intrinsics" / source.name
     if intrinsics is None and lens is None and beside.is_file():
-        note(f"{source.path.name}: the lens is read from {beside}.")
+        note(f"{source.name}: the lens is read from {beside}.")
         intrinsics = beside
     glass = chosen_lens(source, lens, size) if intrinsics is None else _lens(Path(intrinsics), inds, size)
     return gather(source, [f"frame {i}" for i in inds.tolist()], poses, glass, "metric", exact=True)
