@@ -1,16 +1,16 @@
 """Camera-controlled video generation: a trajectory and a lens, from pinhole to fisheye.
 
-Importing this imports torch and nothing heavier; what needs more is loaded when it is first asked for.
+Every name is loaded when it is first asked for, so that importing this costs nothing: cameras and attention then bring
+in torch and nothing heavier.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from curvedray.cameras import Cameras, Lens, TokenGrid
-from curvedray.encoding import curved_ray_attention, expected_phasor
-from curvedray.errors import InputError
-
 if TYPE_CHECKING:
+    from curvedray.cameras import Cameras, Lens, TokenGrid
+    from curvedray.encoding import curved_ray_attention, expected_phasor
+    from curvedray.errors import InputError
     from curvedray.formats import read_cameras, write_cameras
     from curvedray.lenses import named_lens
     from curvedray.trajectories import trajectory
@@ -29,8 +29,14 @@ __all__ = [
     "write_cameras",
 ]
 
-# name -> the module that has it; scipy and the like come with them
+# name -> the module that has it, with torch or, in the last lines, scipy and the like
 _LATER = {
+    "Cameras": "curvedray.cameras",
+    "Lens": "curvedray.cameras",
+    "TokenGrid": "curvedray.cameras",
+    "InputError": "curvedray.errors",
+    "curved_ray_attention": "curvedray.encoding",
+    "expected_phasor": "curvedray.encoding",
     "named_lens": "curvedray.lenses",
     "read_cameras": "curvedray.formats",
     "write_cameras": "curvedray.formats",

@@ -104,12 +104,18 @@ def test_only_wan_opens_the_door_to_diffusers(name):
     assert not roots & FOREIGN, f"{name} imports {roots & FOREIGN}; go through curvedray.wan"
 
 
+def test_help_does_not_wait_for_torch():
+    script = "import sys, curvedray.cli; print('torch' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert run.stdout == "False\n"
+
+
 def test_importing_curvedray_brings_in_nothing_heavy_and_is_quick():
     script = f"""
 import json, sys, time
 import torch
 before, start = set(sys.modules), time.process_time()
-import curvedray
+from curvedray import Cameras, InputError, Lens, TokenGrid, curved_ray_attention, expected_phasor
 took = time.process_time() - start
 brought = {{name.split(".")[0] for name in set(sys.modules) - before}}
 print(json.dumps([took, sorted(brought & set({HEAVY}))]))

@@ -16,6 +16,8 @@ from curvedray.errors import InputError
 # Help is listed in this order. A command file defines `register(app)`.
 COMMANDS = ("demo", "generate", "preview", "cameras", "data", "train", "evaluate", "paper", "bench", "app", "doctor")
 
+STOPPED = 130  # the exit code of a command that Ctrl-C ended
+
 app = typer.Typer(
     name="curvedray",
     help="Camera-controlled video generation: a trajectory and a lens, from pinhole to fisheye.",
@@ -47,9 +49,12 @@ def main() -> None:
     except InputError as error:
         console.print(f"[red]error:[/red] {_escaped(error)}")
         sys.exit(2)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit) as leaving:
+        # Typer turns Ctrl-C into this exit code.
+        if isinstance(leaving, SystemExit) and leaving.code != STOPPED:
+            raise
         console.print("stopped; nothing half-written was left behind")
-        sys.exit(130)
+        sys.exit(STOPPED)
 
 
 def _escaped(error: Exception) -> str:
