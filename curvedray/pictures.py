@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 PAPER, INK, FAINT, GRID = (18, 20, 26), (228, 230, 235), (122, 128, 140), (44, 48, 58)
 START, END, NOW = (64, 196, 190), (255, 138, 76), (255, 221, 87)  # the path's first and last frame, and this one
 FINE = 2  # drawn this many times larger, then shrunk
-SIDE_POINTS = 9  # of each edge of a frustum's curved image
+SIDE_POINTS = 18  # of each edge of a frustum's curved image
 
 
 @dataclass(frozen=True)
