@@ -10,8 +10,12 @@ from train_tiny import TINY
 from curvedray.adapter import Adapter
 from curvedray.clips import VideoShape, encoded, gathered
 from curvedray.encoding import curved_ray_attention
+from curvedray.estimate import kept_bytes
 from curvedray.objective import draw, looking, losses
+from curvedray.process import Process
 from curvedray.radial import MixForcing
+from curvedray.recipes import recipe as named_recipe
+from curvedray.sources import WorldFootage, open_model, video_shape
 
 SHAPE = VideoShape(9, 32, 48)
 
@@ -85,3 +89,34 @@ def test_autocast_leaves_the_geometry_in_float32(kind):
                         curved_ray_attention(q, k, v, batch.cameras, grid, teacher.mu, teacher.sigma, backend=kind)
                     )
     assert torch.equal(*found)
+
+
+@pytest.mark.parametrize("name", ["embedded", "embedded_ucpe", "embedded_backbone"])
+def test_the_estimate_counts_what_autograd_keeps(name, tmp_path):
+    recipe = replace(named_recipe(name), model="random", batch=2)
+    process = Process(recipe, tmp_path)
+    model = open_model("random", process.device)
+    shape = video_shape(recipe.data, model)
+    grid, text = model.grid_for(shape.frames, shape.height, shape.width), model.encode_text([""])[0]
+    adapter = Adapter(model.transformer, recipe.adapter) if recipe.what == "adapter" else None
+    if adapter is not None:
+        adapter.attach(model.transformer)
+    else:
+        model.transformer.requires_grad_(True)
+    batch = gathered([encoded(WorldFootage(1, "train", shape)[0], model, shape)] * 2)
+    draws = draw(recipe, 0, [0, 1], model.latent_shape(grid), grid)
+    weights = [*model.transformer.parameters(), *(adapter.parameters() if adapter is not None else [])]
+    seen = {weight.untyped_storage().data_ptr() for weight in weights}
+    kept = []
+
+    def keep(tensor):
+        if tensor.untyped_storage().data_ptr() not in seen:
+            seen.add(tensor.untyped_storage().data_ptr())
+            kept.append(tensor)
+        return tensor
+
+    with looking(recipe, adapter, batch, draws, grid), torch.autograd.graph.saved_tensors_hooks(keep, lambda x: x):
+        found = losses(recipe, model, adapter, batch, draws, text)
+    assert torch.isfinite(torch.stack(found)).all()
+    measured = sum(tensor.untyped_storage().nbytes() for tensor in kept)
+    assert kept_bytes(recipe, model.transformer, grid, process.clips_a_pass) == pytest.approx(measured, rel=0.25)
