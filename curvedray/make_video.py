@@ -77,7 +77,7 @@ def write_all(made: Generated, recipe: VideoRecipe, path: Path) -> list[Path]:
         beside = {"recipe": record, "cost": asdict(made.cost)}
         (inside / f"{path.stem}.json").write_text(json.dumps(beside, indent=1, sort_keys=True) + "\n")
         _pictures(made, inside, path.stem)
-        names = sorted((file.name for file in inside.iterdir()), key=lambda name: name != path.name)
+        names = sorted((file.name for file in inside.iterdir()), key=lambda name: (name != path.name, name))
         for name in names:
             os.replace(inside / name, path.parent / name)
     return [path.parent / name for name in names]

@@ -120,8 +120,13 @@ class Parts:
     radial_source: Source | None = None
 
 
-def load_model(name: str, *, dtype: str = "auto", device: str | None = None, **options: bool) -> VideoModel:
-    """Wan from a folder or hub id; the embedded model for no name. Nothing heavy is imported before it is needed."""
+def load_model(
+    name: str, *, dtype: str = "auto", device: str | None = None, offload: bool = False, tiling: bool = False
+) -> VideoModel:
+    """Wan from a folder or hub id; the embedded model for no name, which needs none of these savings.
+
+    Nothing heavy is imported before it is needed.
+    """
     _check_device(device)
     if not name:
         from curvedray.embedded import load_embedded
@@ -133,7 +138,7 @@ def load_model(name: str, *, dtype: str = "auto", device: str | None = None, **o
     dtypes = {"auto": None, "float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
     if dtype not in dtypes:
         raise InputError("dtype", " or ".join(dtypes), dtype)
-    return Wan.load(name, dtype=dtypes[dtype], device=device, **options)
+    return Wan.load(name, dtype=dtypes[dtype], device=device, offload=offload, tiling=tiling)
 
 
 def _check_device(device: str | None) -> None:
@@ -151,13 +156,16 @@ def load_parts(
     *,
     near: float | None = None,
     any_weights: bool = False,
+    **loading: Any,
 ) -> Parts:
     """A model, or its name, with an adapter attached, and a map. `none` is no adapter: the model alone.
 
-    Without a name it is the embedded model, which has an adapter of its own.
+    Without a name it is the embedded model, which has an adapter of its own. `loading` is for `load_model`. Files
+    are looked for before a model is loaded, which may take minutes.
     """
-    model = load_model(model) if isinstance(model, str) else model
-    file = adapter_file(model, adapter)
+    file = adapter_file(model if isinstance(model, str) else model.name, adapter)
+    sources = [None if path is None else Source.of(path) for path in (file, radial)]
+    model = load_model(model, **loading) if isinstance(model, str) else model
     loaded = None
     if file is not None:
         loaded = load_adapter(file, model.transformer, any_weights=any_weights).eval().requires_grad_(False)
@@ -169,18 +177,17 @@ def load_parts(
         model,
         loaded,
         None if radial is None else read_radial_map(Path(radial), near),
-        None if file is None else Source.of(file),
-        None if radial is None else Source.of(radial),
+        *sources,
     )
 
 
-def adapter_file(model: VideoModel, adapter: str | Path | None) -> Path | None:
+def adapter_file(model: str, adapter: str | Path | None) -> Path | None:
     """Which adapter file a user means; without one, a real model would ignore its camera, so that is refused."""
     if adapter is not None and str(adapter) == NO_ADAPTER:
         return None
     if adapter is not None:
         return Path(adapter)
-    if not model.name:
+    if not model:
         from curvedray.embedded import WEIGHTS
 
         return WEIGHTS.with_name("embedded_adapter.safetensors")

@@ -3,7 +3,7 @@
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -96,7 +96,7 @@ def generate(
     from curvedray.errors import InputError
     from curvedray.formats import read_cameras
     from curvedray.make_video import make_video
-    from curvedray.video_recipe import load_model, load_parts, new_recipe, read_recipe, relocated
+    from curvedray.video_recipe import load_parts, new_recipe, read_recipe, relocated
 
     if (prompt is None) == (again is None):
         raise InputError("generate", "a prompt, or --again with a video", "both" if prompt else "neither")
@@ -106,18 +106,22 @@ def generate(
         if again is None:
             raise InputError("-o", "the name of the video to write", "none", "Add -o out.mp4.")
         output = again.with_suffix(".mp4")
-    loading = {"offload": offload, "tiling": tiling} if model or again else {}
+    loading: dict[str, Any] = {
+        "device": device,
+        "offload": offload,
+        "tiling": tiling,
+        "near": near,
+        "any_weights": any_weights,
+    }
     if again is not None:
         recipe = relocated(read_recipe(again), adapter, None if radial is None else str(radial))
         name = recipe.model if model is None else model
-        loaded = load_model(name, dtype=recipe.dtype, device=device, **(loading if name else {}))
         files = [None if part is None else part.path for part in (recipe.adapter, recipe.radial)]
-        parts = load_parts(loaded, files[0] or "none", files[1], near=near, any_weights=any_weights)
+        parts = load_parts(name, files[0] or "none", files[1], dtype=recipe.dtype, **loading)
     else:
         assert prompt is not None
-        loaded = load_model(model or "", dtype=dtype, device=device, **loading)
-        parts = load_parts(loaded, adapter, radial, near=near, any_weights=any_weights)
         width, height = _size(size)
+        parts = load_parts(model or "", adapter, radial, dtype=dtype, **loading)
         recipe = new_recipe(
             parts,
             prompt,
@@ -138,8 +142,8 @@ def generate(
             radial_sigma=radial_sigma,
         )
     settings = recipe.settings
-    grid = loaded.grid_for(settings.frames, settings.height, settings.width)
-    cost = generation_cost(loaded, parts.adapter, grid, settings.steps, settings.passes)
+    grid = parts.model.grid_for(settings.frames, settings.height, settings.width)
+    cost = generation_cost(parts.model, parts.adapter, grid, settings.steps, settings.passes)
     console.print(str(cost), markup=False)
     files_written: list[Path] = []
     if not dry_run:
