@@ -193,6 +193,23 @@ def test_a_binary_is_built_once_and_a_damaged_one_never_loaded(home):
 
 
 @needs_kernel
+@pytest.mark.slow
+@pytest.mark.parametrize("flags", [("-march=native",), ("-mavx2", "-mfma"), ()])
+def test_every_width_of_vector_gives_the_same_answer(home, monkeypatch, flags):
+    """The kernel as an older CPU or compiler would have it: 16, 8 and 4 lanes."""
+    if "-mavx2" in flags and not torch.backends.cpu.get_cpu_capability().startswith("AVX"):
+        pytest.skip("no AVX2 here")
+    monkeypatch.setattr(build, "_cpu_flags", lambda: (flags,))
+    kernel = build.compiled.__wrapped__(curved.SOURCE, "curved")
+    monkeypatch.setattr(curved, "library", lambda: kernel)
+    inputs = [i.float().requires_grad_() for i in tokens(GRID, heads=2)]
+    ours, grads = call(inputs, orbit(GRID), GRID, "fast")
+    exact, exact_grads = call([i.detach().double().requires_grad_() for i in inputs], orbit(GRID), GRID, "reference")
+    assert worst(ours, exact) < 2e-5
+    assert max(worst(a, b) for a, b in zip(grads, exact_grads, strict=True)) < 5e-4
+
+
+@needs_kernel
 def test_two_processes_may_build_at_once(home):
     code = f"from pathlib import Path; from curvedray.kernels.build import compiled as c; \
 assert c(Path({str(home / 'tiny.cpp')!r}), 'tiny').three() == 3"

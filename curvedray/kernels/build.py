@@ -9,6 +9,7 @@ import functools
 import hashlib
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -40,10 +41,11 @@ def compiled(source: Path, name: str) -> ctypes.CDLL | None:
 
 
 def _load_or_build(source: Path, name: str) -> ctypes.CDLL:
-    compiler = os.environ.get("CXX") or next(filter(None, map(shutil.which, COMPILERS)), None)
-    if compiler is None:
+    named = shlex.split(os.environ.get("CXX", ""))  # may be "ccache g++"
+    compiler = named or list(filter(None, map(shutil.which, COMPILERS)))[:1]
+    if not compiler:
         raise FileNotFoundError("no C++ compiler was found")
-    version = subprocess.run([compiler, "--version"], capture_output=True, check=True, timeout=PATIENCE).stdout
+    version = subprocess.run([*compiler, "--version"], capture_output=True, check=True, timeout=PATIENCE).stdout
     recipe = [source.read_bytes(), version, repr((COMMON_FLAGS, _cpu_flags(), _cpu())).encode()]
     key = hashlib.sha256(b"\0".join(recipe)).hexdigest()[:20]
     folder = cache_folder()
@@ -53,18 +55,18 @@ def _load_or_build(source: Path, name: str) -> ctypes.CDLL:
     return ctypes.CDLL(str(_build(compiler, source, folder, f"{name}-{key}")))
 
 
-def _build(compiler: str, source: Path, folder: Path, stem: str) -> Path:
+def _build(compiler: list[str], source: Path, folder: Path, stem: str) -> Path:
     """Compile with the best flags the compiler takes, then move the whole file into place under its own checksum."""
     with tempfile.TemporaryDirectory(dir=folder) as work:
         fresh = Path(work, "fresh.so")
         for flags in (*_cpu_flags(), ()):
-            command = [compiler, *COMMON_FLAGS, *flags, "-pthread", str(source), "-o", str(fresh)]
+            command = [*compiler, *COMMON_FLAGS, *flags, "-pthread", str(source), "-o", str(fresh)]
             run = subprocess.run(command, capture_output=True, timeout=PATIENCE)
             if run.returncode == 0:
                 break
         else:
             complaint = (run.stderr.decode(errors="replace").splitlines() or ["it does not say why"])[0]
-            raise OSError(f"{compiler} could not build it ({complaint[:300]})")
+            raise OSError(f"{shlex.join(compiler)} could not build it ({complaint[:300]})")
         final = folder / f"{stem}-{_checksum(fresh)}.so"
         os.replace(fresh, final)
     return final

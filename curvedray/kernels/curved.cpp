@@ -78,11 +78,17 @@ static inline Vec bend_of(Vec square) {
     return p * square + 0.1666665f;
 }
 
+#if defined(__clang__)
+#define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else  // GCC has the other only from version 12 on
+#define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, Mask{__VA_ARGS__})
+#endif
+
 // Each pair of rows swaps its off-diagonal halves, at every scale: a LANES x LANES transpose in registers.
 template <size_t H, size_t... I>
 static inline void swap_halves(Vec& a, Vec& b, std::index_sequence<I...>) {
-    Vec low = __builtin_shufflevector(a, b, (I & H ? LANES + I - H : I)...);
-    b = __builtin_shufflevector(a, b, (I & H ? LANES + I : I + H)...);
+    Vec low = SHUFFLE(a, b, int32_t(I & H ? LANES + I - H : I)...);
+    b = SHUFFLE(a, b, int32_t(I & H ? LANES + I : I + H)...);
     a = low;
 }
 
