@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from diffusers import WanPipeline, WanTransformer3DModel
+from diffusers import AutoencoderKLWan, WanPipeline, WanTransformer3DModel
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -45,8 +45,11 @@ class Wan:
 
     text_tokens = TEXT_TOKENS
 
-    def __init__(self, pipeline: WanPipeline, name: str = ""):
-        """Wrap a pipeline that diffusers has loaded. The transformer's weights are not touched."""
+    def __init__(self, pipeline: WanPipeline, name: str = "", compression: tuple[int, int] | None = None):
+        """Wrap a pipeline that diffusers has loaded. The transformer's weights are not touched.
+
+        `compression` is the VAE's, in time and space, for a pipeline that was loaded without it.
+        """
         if pipeline.transformer is None or getattr(pipeline, "transformer_2", None) is not None:
             fix = "Use Wan2.1-T2V (1.3B or 14B) or Wan2.2-TI2V-5B."
             raise InputError("model", "one transformer", "a model with two experts, one for each end of the noise", fix)
@@ -54,8 +57,9 @@ class Wan:
         schedule = pipeline.scheduler.config if pipeline.scheduler is not None else {}
         self.shift = float(schedule.get("flow_shift") or schedule.get("shift") or 3.0)
         self.expand_timesteps = bool(pipeline.config.get("expand_timesteps", False))
-        height, width = (704, 1280) if self.stride[1] == 32 else (480, 832)
-        self.defaults = Defaults(81, height, width, steps=50, guidance=5.0, fps=16, negative=NEGATIVE)
+        self.compression = compression or (pipeline.vae_scale_factor_temporal, pipeline.vae_scale_factor_spatial)
+        frames, height, width, fps = (121, 704, 1280, 24) if self.expand_timesteps else (81, 480, 832, 16)
+        self.defaults = Defaults(frames, height, width, steps=50, guidance=5.0, fps=fps, negative=NEGATIVE)
 
     @classmethod
     def load(
@@ -83,6 +87,7 @@ class Wan:
         missing |= {} if vae else {"vae": None}
         _check_folder(Path(path))
         dtypes = {"default": dtype, "vae": torch.float32}
+        compression = None
         try:
             with warnings.catch_warnings():
                 # Newer versions say `dtype`, which older ones would ignore; both read `torch_dtype`.
@@ -90,6 +95,9 @@ class Wan:
                 pipeline = WanPipeline.from_pretrained(
                     str(path), torch_dtype=dtypes, local_files_only=local_only, **missing
                 )
+                if not vae:
+                    config = AutoencoderKLWan.load_config(str(path), subfolder="vae", local_files_only=local_only)
+                    compression = (config["scale_factor_temporal"], config["scale_factor_spatial"])
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:
             expected = "a Wan model in diffusers' layout (model_index.json, transformer, vae, ...)"
             fix = "Pass a folder that holds one, or a hub id while online."
@@ -104,7 +112,7 @@ class Wan:
             pipeline.vae.enable_slicing()
         if gradient_checkpointing:
             pipeline.transformer.enable_gradient_checkpointing()
-        return cls(pipeline, str(path))
+        return cls(pipeline, str(path), compression)
 
     # -- what it is
 
@@ -116,8 +124,7 @@ class Wan:
     def stride(self) -> tuple[int, int, int]:
         """Video frames, rows and columns a token stands for: the VAE's compression times the patch."""
         t, h, w = self.transformer.config.patch_size
-        space = self.pipeline.vae_scale_factor_spatial
-        return self.pipeline.vae_scale_factor_temporal * t, space * h, space * w
+        return self.compression[0] * t, self.compression[1] * h, self.compression[1] * w
 
     def grid_for(self, frames: int, height: int, width: int) -> TokenGrid:
         return TokenGrid.from_video(frames, height, width, self.stride)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from curvedray.adapter import Adapter
 from curvedray.adapter_config import AdapterConfig
+from curvedray.bench.adapter import adapter_share
 from curvedray.cameras import TokenGrid
 from curvedray.errors import InputError
 from curvedray.generate import generate, noise_for
@@ -102,13 +103,24 @@ def test_published_shapes_take_adapters_on_the_meta_device(shape: str) -> None:
         adapter.detach()
 
 
-def test_a_timestep_a_token_gives_the_same_velocity() -> None:
-    """Wan2.2 TI2V is told the time token by token."""
-    model = tiny_wan()
-    x, text = inputs()["hidden_states"], model.encode_text(["a"])
-    once = model.velocity(x, torch.tensor([0.3]), text)
+def test_wan_2_2_ti2v_compresses_more_and_is_told_the_time_token_by_token(tmp_path: Path) -> None:
+    folder = tiny_folder(tmp_path / "ti2v", ti2v=True)
+    model, bare = Wan.load(folder), Wan.load(folder, vae=False, text=False)
+    assert model.stride == bare.stride == (4, 32, 32)
+    assert (model.defaults.frames, model.defaults.height, model.defaults.width) == (121, 704, 1280)
+    video = torch.rand(1, 3, 5, 64, 96) * 2 - 1
+    latents = model.encode(video)
+    grid = model.grid_for(5, 64, 96)
+    assert latents.shape[1:] == model.latent_shape(grid)
+    assert model.decode(latents).shape == video.shape
+    text = model.encode_text(["a"])
+    velocity = model.velocity(latents, torch.tensor([0.3]), text)
+    model.expand_timesteps = False
+    torch.testing.assert_close(model.velocity(latents, torch.tensor([0.3]), text), velocity, rtol=0, atol=1e-5)
     model.expand_timesteps = True
-    torch.testing.assert_close(model.velocity(x, torch.tensor([0.3]), text), once, rtol=0, atol=1e-5)
+    adapter = Adapter(model.transformer).attach(model.transformer)
+    made = generate(model, "a", adapter=adapter, num_frames=5, height=64, width=96, num_inference_steps=1)
+    assert made.frames.shape == (5, 64, 96, 3)
 
 
 def test_two_experts_are_refused() -> None:
@@ -116,6 +128,14 @@ def test_two_experts_are_refused() -> None:
     pipeline.transformer_2 = nn.Identity()
     with pytest.raises(InputError, match="two experts"):
         Wan(pipeline)
+
+
+@pytest.mark.slow
+def test_the_adapters_share_of_a_step() -> None:
+    share = adapter_share(repeats=5)
+    assert share.time <= 1.10
+    assert share.operations <= 1.05
+    assert share.operations_full_grid <= 1.10
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Tiny random models of Wan's own classes, saved as folders of the real layout. Nothing here knows about adapters."""
+"""Tiny random models of Wan's own classes, saved as folders of the real layout, and adapters on them."""
 
 from pathlib import Path
 from typing import Any
@@ -6,14 +6,24 @@ from typing import Any
 import torch
 from diffusers import AutoencoderKLWan, UniPCMultistepScheduler, WanPipeline
 from tokenizers import Tokenizer, models, pre_tokenizers
-from torch import nn
+from torch import Tensor, nn
 from transformers import T5TokenizerFast, UMT5Config, UMT5EncoderModel
 
+from curvedray.adapter import Adapter
+from curvedray.adapter_config import AdapterConfig
 from curvedray.cameras import Cameras, Lens, TokenGrid
 from curvedray.wan import Wan, wan_transformer
 
 CHANNELS, TEXT = 16, 24
 GRID = TokenGrid(3, 4, 6)
+TI2V_VAE: dict[str, Any] = {
+    "decoder_base_dim": 4,
+    "is_residual": True,
+    "in_channels": 12,
+    "out_channels": 12,
+    "patch_size": 2,
+    "scale_factor_spatial": 16,
+}
 
 
 def tiny_transformer(layers: int = 3, seed: int = 0, **config: Any) -> nn.Module:
@@ -45,9 +55,10 @@ def path(frames: int = GRID.frames, seed: int = 2, xi: float = 0.5, fov: float =
     return Cameras(Lens.from_fov(fov, xi, 96, 64), poses.float(), unit="near")
 
 
-def tiny_pipeline(layers: int = 3, seed: int = 0) -> WanPipeline:
+def tiny_pipeline(layers: int = 3, seed: int = 0, *, ti2v: bool = False) -> WanPipeline:
+    """Wan2.1's parts, or Wan2.2 TI2V's: a VAE that compresses 16 x 16, and a timestep a token."""
     torch.manual_seed(seed)
-    vae = AutoencoderKLWan(base_dim=4, z_dim=CHANNELS, num_res_blocks=1)
+    vae = AutoencoderKLWan(base_dim=4, z_dim=CHANNELS, num_res_blocks=1, **(TI2V_VAE if ti2v else {}))
     words = ["<pad>", "</s>", "<unk>", *"▁abcdefghijklmnopqrstuvwxyz"]
     unigram = Tokenizer(models.Unigram([(word, -float(i)) for i, word in enumerate(words)], unk_id=2))
     unigram.pre_tokenizer = pre_tokenizers.Metaspace()
@@ -60,14 +71,30 @@ def tiny_pipeline(layers: int = 3, seed: int = 0) -> WanPipeline:
         vae=vae.eval(),
         scheduler=scheduler,
         transformer=tiny_transformer(layers, seed),
+        expand_timesteps=ti2v,
     )
 
 
-def tiny_folder(folder: Path, layers: int = 3, seed: int = 0) -> Path:
+def tiny_folder(folder: Path, layers: int = 3, seed: int = 0, *, ti2v: bool = False) -> Path:
     """A model on disk as diffusers lays it out."""
-    tiny_pipeline(layers, seed).save_pretrained(folder)
+    tiny_pipeline(layers, seed, ti2v=ti2v).save_pretrained(folder)
     return folder
 
 
 def tiny_wan(layers: int = 3, seed: int = 0) -> Wan:
     return Wan(tiny_pipeline(layers, seed), "tiny")
+
+
+def attached(method: str, transformer: nn.Module, *, woken: bool = False, **config: object) -> Adapter:
+    """An adapter on its transformer; woken, its weights are random, as if it had been trained."""
+    adapter = Adapter(transformer, AdapterConfig(method, **config))
+    if woken:
+        generator = torch.Generator().manual_seed(3)
+        for parameter in adapter.parameters():
+            parameter.data += 0.3 * torch.randn(parameter.shape, generator=generator)
+    return adapter.attach(transformer)
+
+
+def seen(adapter: Adapter, transformer: nn.Module, cameras: Cameras, **options: object) -> Tensor:
+    with adapter.viewing(cameras, grid=GRID, **options):  # type: ignore[arg-type]
+        return transformer(**inputs())[0]
