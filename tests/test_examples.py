@@ -1,4 +1,4 @@
-"""The numbered examples run, cut short."""
+"""The first numbered example runs, cut short; the docs run the others."""
 
 import subprocess
 import sys
@@ -18,8 +18,3 @@ def test_the_drop_in_prints_a_row_for_every_encoding():
     rows = [line.split() for line in run("01_drop_in.py", "--steps", "2").splitlines()]
     assert [row[0] for row in rows] == ["encoding", "none", "relative-ray", "endpoint", "curved"]
     assert all(0 < float(row[1]) < 3 for row in rows[1:])
-
-
-def test_the_ray_is_drawn(tmp_path):
-    run("02_ray_in_four_lenses.py", str(tmp_path / "ray.png"))
-    assert (tmp_path / "ray.png").read_bytes().startswith(b"\x89PNG")

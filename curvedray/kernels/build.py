@@ -80,12 +80,13 @@ def cache_folder() -> Path:
         with tempfile.TemporaryFile(dir=folder):
             return folder
     except (OSError, RuntimeError):  # read-only, or no home at all
-        return _temporary_folder()
+        return Path(_temporary_folder().name)
 
 
 @functools.cache
-def _temporary_folder() -> Path:
-    return Path(tempfile.mkdtemp(prefix="curvedray-"))
+def _temporary_folder() -> "tempfile.TemporaryDirectory[str]":
+    """One for this process, gone when it ends."""
+    return tempfile.TemporaryDirectory(prefix="curvedray-")
 
 
 def _cpu_flags() -> tuple[tuple[str, ...], ...]:
