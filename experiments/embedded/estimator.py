@@ -17,13 +17,13 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.nn.functional as F
+from clip_reader import PLACES, ClipReader, Reading, as_input
 from rich.progress import track
 from scipy.spatial.transform import Rotation
 from torch import Tensor
 
 from curvedray.cameras import TokenGrid
 from curvedray.embedded import EmbeddedModel, load_embedded
-from curvedray.evaluate.estimators.clip_reader import PLACES, ClipReader, Reading, as_input
 from curvedray.muon import Muon
 from curvedray.radial import RadialMap
 from curvedray.themes import COLOURS, THEMES
