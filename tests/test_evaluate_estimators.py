@@ -203,7 +203,7 @@ def test_unik3ds_answer_is_distance_along_the_ray_not_depth():
 
 
 def bearings(count: int = 60, seed: int = 0) -> np.ndarray:
-    points = [*np.random.default_rng(seed).normal(size=(count, 3)), 0, 0, 2]
+    points = np.random.default_rng(seed).normal(size=(count, 3)) + np.array([0, 0, 2])
     return points / np.linalg.norm(points, axis=1, keepdims=True)
 
 

@@ -293,6 +293,7 @@ def test_bootstrap_is_seeded_and_one_clip_has_no_interval():
     assert bootstrap(values) == bootstrap(values)
     assert bootstrap(values) != bootstrap(values, seed=1)
     assert math.isnan(bootstrap(values[:1]).low)
+    assert not bootstrap(values[:1]).excludes(99)
     assert bootstrap(np.full(5, 2.0)) == bootstrap(np.full(5, 2.0))
     assert (bootstrap(np.full(5, 2.0)).low, bootstrap(np.full(5, 2.0)).high) == (2, 2)
 

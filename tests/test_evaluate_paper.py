@@ -1,15 +1,21 @@
 """The paper's registry: its numbers are as printed, its known oddities show, and what cannot run says so."""
 
 import json
+from dataclasses import replace
 
+import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 from typer.testing import CliRunner
 
 from curvedray.cli import app
 from curvedray.errors import InputError
 from curvedray.evaluate import paper, paper_values
+from curvedray.evaluate.estimators import Estimate
+from curvedray.evaluate.experiment import Experiment, run_experiment
 from curvedray.evaluate.paper_tables import papers_table, side_by_side
 from curvedray.evaluate.statistics import Interval, average_rank
+from curvedray.formats import read_cameras
 
 
 def as_dicts(values):
@@ -106,20 +112,64 @@ def test_subsets_are_ordered_apart():
 )
 def test_what_cannot_run_says_so_in_one_sentence(name, scale, words):
     with pytest.raises(InputError, match=words):
-        paper.run(name, scale)
+        paper.load(name, scale)
 
 
-def test_an_experiment_is_run_as_the_script_it_is(tmp_path, monkeypatch):
+def test_what_runs_here_is_told_and_the_rest_says_why(tmp_path, monkeypatch):
+    lenses = paper.item("lenses")
+    monkeypatch.setattr("curvedray.embedded.WEIGHTS", tmp_path / "embedded.safetensors")
+    assert lenses.status == "no: the embedded model's weights are not in this package"
+    (tmp_path / "embedded.safetensors").touch()
+    monkeypatch.setitem(paper.NAMES, "embedded", "its own")
+    assert lenses.status == "yes: --scale embedded"
+    assert paper.item("overall").status.startswith("no: it needs Wan")
     monkeypatch.setattr(paper, "EXPERIMENTS", tmp_path)
-    assert "not yet" in paper.item("lenses").status
+    assert lenses.status == "no: experiments/lenses.py is not there"
     with pytest.raises(InputError, match=r"experiments/lenses\.py"):
-        paper.run("lenses", "embedded")
-    (tmp_path / "lenses.py").write_text(
-        "import sys, pathlib\npathlib.Path(sys.argv[4]).write_text(' '.join(sys.argv[1:3]))\nsys.exit(3)\n"
-    )
-    assert paper.item("lenses").status == "runs here: --scale embedded"
-    assert paper.run("lenses", "embedded", tmp_path / "out") == 3
-    assert (tmp_path / "out").read_text() == "--scale embedded"
+        paper.load("lenses", "embedded")
+
+
+def test_the_experiments_have_the_papers_rows():
+    lenses, breakpoints = (paper.load(name, "embedded") for name in ("lenses", "breakpoints"))
+    assert list(lenses.rows) == ["none", "recammaster", "ucpe", "crepe"]
+    assert [(name, row.adapter.breakpoints, row.radial_weight) for name, row in breakpoints.rows.items()] == [
+        (f"K={k}", k, 0.0) for k in (1, 2, 3, 5, 7)
+    ]
+    with pytest.raises(InputError, match=r"lr: 0\.1"):
+        Experiment(rows={"a": replace(lenses.rows["ucpe"], lr=0.1), "b": lenses.rows["crepe"]})
+
+
+class Nearly:
+    """An estimator that turns every frame a little, by a number that depends on the video."""
+
+    name, version, floor = "nearly", "1", "none"
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def estimate(self, video, lens=None, clip=""):
+        path = read_cameras(self.folder / f"{clip}.json")[::4].world_from_camera.double().numpy()
+        turn = Rotation.from_euler("y", float(video.mean()) / 10, degrees=True).as_matrix()
+        path[1:, :3, :3] = path[1:, :3, :3] @ turn
+        return Estimate(poses=path, found=np.ones(len(path), dtype=bool))
+
+
+def test_an_experiment_trains_generates_scores_and_resumes(tmp_path):
+    experiment = paper.load("lenses", "embedded")
+    experiment = replace(experiment, rows={name: experiment.rows[name] for name in ("none", "ucpe", "crepe")}, clips=1)
+    experiment = experiment.changed(["model=random", "steps=1", "batch=1", "data.clips=1", "every.validate=0", "ema=0"])
+    said = []
+    first = run_experiment(paper.item("lenses"), experiment, Nearly(tmp_path / "cameras"), tmp_path, said.append)
+    assert "Every trained row: 1 steps of batch 1" in first
+    assert "Differences from ucpe, clip by clip" in first
+    assert "| crepe | Rotation ↓ | 1 |" in first
+    assert len(said) == 9
+    record = json.loads((tmp_path / "results.json").read_text())
+    assert record["failed"] == {"none": [], "ucpe": [], "crepe": []}
+    files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.mp4")}
+    assert len(files) == 3
+    assert run_experiment(paper.item("lenses"), experiment, Nearly(tmp_path / "cameras"), tmp_path) == first
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.mp4")} == files
 
 
 def test_the_commands():

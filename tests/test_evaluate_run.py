@@ -17,7 +17,7 @@ from curvedray.evaluate.estimators.protocol import Estimate, UpAndLens
 from curvedray.evaluate.lens import RadialLens
 from curvedray.evaluate.matching import match
 from curvedray.evaluate.report import Report, compare, interval_text, number_text, write_report
-from curvedray.evaluate.run import read_map, score_folder
+from curvedray.evaluate.run import score_folder
 from curvedray.evaluate.statistics import Interval
 from curvedray.formats import write_cameras
 from curvedray.media import write_video
@@ -163,9 +163,10 @@ def test_distances_are_scored_against_the_supplied_map(folder):
     values = {s.metric: s.value for s in score_folder(jobs, Distances(), 4, folder / "report")[0].scores}
     assert values["AbsRel (pixel)"] == pytest.approx(0)
     assert values["delta_1 (token)"] == 1
-    np.savez(folder / "maps" / "bad.npz", depth=np.ones(3))
-    with pytest.raises(InputError, match="radius"):
-        read_map(folder / "maps" / "bad.npz")
+    np.savez(folder / "maps" / "flat.npz", depth=np.ones(3))
+    (folder / "maps" / "flat.npy").unlink()
+    jobs = match([folder / "videos" / "flat.mp4"], folder / "cameras", radial=folder / "maps")
+    assert "radius" in score_folder(jobs, Distances(), 4, folder / "report")[0].failure
 
 
 # -- the report

@@ -62,14 +62,33 @@ def show(name: Name, as_json: Json = False) -> None:
 @group.command()
 def run(
     name: Name,
+    overrides: Annotated[
+        list[str] | None, typer.Argument(help="Changes of every row alike: steps=100 data.clips=64")
+    ] = None,
     scale: Annotated[
         str, typer.Option(help="Which model: `embedded` runs on a laptop; `wan` needs its weights.")
     ] = "embedded",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Folder of the run, resumed if it is there.")
+        Path | None, typer.Option("--output", "-o", help="Folder of the run (runs/NAME); resumed if it is there.")
     ] = None,
+    clips: Annotated[
+        int | None, typer.Option(help="Test clips, in place of the experiment's own number.", min=1)
+    ] = None,
+    estimator: Annotated[str, typer.Option(help="Who recovers the cameras: embedded, colmap.")] = "embedded",
 ) -> None:
     """Run a table's experiment: train every row alike, generate, score, and print it beside the paper's."""
-    from curvedray.evaluate.paper import run as run_experiment
+    from dataclasses import replace
 
-    raise typer.Exit(run_experiment(name, scale, output))
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    from curvedray.evaluate.estimators import make_estimator
+    from curvedray.evaluate.experiment import run_experiment
+    from curvedray.evaluate.paper import item, load
+
+    experiment = load(name, scale).changed(overrides or [])
+    experiment = replace(experiment, clips=clips or experiment.clips)
+    quiet = Console(stderr=True, highlight=False)
+    engine = make_estimator(estimator)
+    page = run_experiment(item(name), experiment, engine, output or Path("runs") / name, lambda line: quiet.print(line))
+    Console(highlight=False).print(Markdown(page))

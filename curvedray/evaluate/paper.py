@@ -1,19 +1,22 @@
 """Every table and figure of the paper: what it needs, what it costs, and what runs here.
 
-An experiment is a script in the repository's experiments/ folder, one a table. A table without its script cannot be run
-yet, and says so.
+An experiment is a file in the repository's experiments/ folder, one a table. A table that cannot be run says why.
 """
 
-import subprocess
-import sys
+import runpy
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from curvedray.errors import InputError
 from curvedray.evaluate import paper_values as printed
+from curvedray.evaluate.estimators.registry import NAMES
 from curvedray.evaluate.paper_values import Values
 from curvedray.evaluate.report import definition_of
 from curvedray.evaluate.scores import Better
+
+if TYPE_CHECKING:
+    from curvedray.evaluate.experiment import Experiment
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 SCALES = ("embedded", "wan")
@@ -47,13 +50,22 @@ class Item:
         return EXPERIMENTS / f"{self.name}.py"
 
     @property
+    def missing(self) -> str:
+        """What its experiment lacks at a desk; nothing: it runs."""
+        from curvedray.embedded import WEIGHTS
+
+        if not self.scales:
+            return f"it needs {', '.join(self.needs)}" if self.needs else "it is a drawing, there is nothing to run"
+        if not self.script.is_file():
+            return f"experiments/{self.name}.py is not there"
+        if not WEIGHTS.is_file():
+            return "the embedded model's weights are not in this package"
+        return "" if "embedded" in NAMES else "the embedded estimator is not in this package"
+
+    @property
     def status(self) -> str:
         """What runs here, now, in a few words."""
-        if not self.scales:
-            return "not run here: " + (f"needs {self.needs[0]}" if self.needs else "a drawing, nothing to run")
-        if not self.script.is_file():
-            return f"not yet: experiments/{self.name}.py is not there"
-        return "runs here: " + ", ".join(f"--scale {scale}" for scale in self.scales)
+        return f"no: {self.missing}" if self.missing else f"yes: --scale {' or '.join(self.scales)}"
 
     def direction(self, metric: str) -> Better:
         known = definition_of(metric)
@@ -214,8 +226,10 @@ def item(name: str) -> Item:
     return found
 
 
-def run(name: str, scale: str, output: Path | None = None) -> int:
-    """Run a table's experiment as the script it is, and hand back its exit code."""
+def load(name: str, scale: str) -> "Experiment":
+    """A table's experiment, from its file, which defines it and nothing else."""
+    from curvedray.evaluate.experiment import Experiment
+
     entry = item(name)
     if scale not in SCALES:
         raise InputError("scale", " or ".join(SCALES), scale)
@@ -226,5 +240,6 @@ def run(name: str, scale: str, output: Path | None = None) -> int:
     if not entry.script.is_file():
         fix = "Run it from a checkout of the repository that has it."
         raise InputError(f"{entry.kind} {name}", f"its experiment, experiments/{name}.py", "it is not there", fix)
-    arguments = [sys.executable, str(entry.script), "--scale", scale]
-    return subprocess.run(arguments + (["--output", str(output)] if output else [])).returncode
+    found = runpy.run_path(str(entry.script)).get("experiment")
+    assert isinstance(found, Experiment), f"{entry.script} defines no experiment"
+    return found

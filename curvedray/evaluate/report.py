@@ -74,9 +74,11 @@ class Report:
 
     def cells(self) -> list[Cell]:
         """Means over all clips and, where there are both, over pinhole and non-pinhole ones."""
+        return group_by(self.scores) + (self.cells_by_lens() if len(self.groups) > 1 else [])
+
+    def cells_by_lens(self) -> list[Cell]:
         stratum = {result.clip: result.stratum for result in self.scored}
-        cells = group_by(self.scores)
-        return cells + (group_by(self.scores, lambda score: stratum[score.clip]) if len(self.groups) > 1 else [])
+        return group_by(self.scores, lambda score: stratum[score.clip])
 
     def worst_first(self) -> list[ClipResult]:
         """Failed clips, then the scored ones from worst to best by the first of WORST_BY that they have."""

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, UInt8
+from jaxtyping import UInt8
 from PIL import Image
 
 from curvedray.cameras import Cameras
@@ -26,6 +26,7 @@ from curvedray.evaluate.matching import Job
 from curvedray.evaluate.scores import Failure, Metric, Score
 from curvedray.evaluate.statistics import strata
 from curvedray.media import read_video, whole_file
+from curvedray.radial import read_radial_map
 
 PROTOCOL = 1  # raised when a score's definition changes, so that old results are not mixed with new ones
 FOUND = Metric(
@@ -164,7 +165,8 @@ def _against_files(job: Job, answer: Estimate, estimator: Estimator, frames: np.
             scores += lens.coefficient_scores(job.clip, ours.lens, theirs.lens)
             scores += lens.orientation_errors(up, ours.lens, true_up, theirs.lens).scores(job.clip)
     if job.radial and answer.radial is not None:
-        supplied = read_map(job.radial)
+        given = read_radial_map(job.radial)
+        supplied = torch.where(given.valid, given.radius, torch.nan).numpy()
         supplied = supplied[::stride] if len(supplied) != len(answer.radial) else supplied
         scores += geometry.adherence(supplied, answer.radial).scores(job.clip, "pixel")
         tokens = geometry.adherence(geometry.pooled(supplied), geometry.pooled(answer.radial))
@@ -173,21 +175,6 @@ def _against_files(job: Job, answer: Estimate, estimator: Estimator, frames: np.
 
 
 _FIDELITY = ((fidelity.PSNR, fidelity.psnr), (fidelity.SSIM, fidelity.ssim))
-
-
-def read_map(path: Path) -> Float[np.ndarray, "t h w"]:
-    """A supplied radial map: an array (T, H, W), alone or as `radius` in an npz; never unpickled."""
-    try:
-        content = np.load(path, allow_pickle=False)
-    except (ValueError, OSError) as error:
-        raise InputError(path.name, "an array of numbers (T, H, W)", error) from error
-    if isinstance(content, np.lib.npyio.NpzFile):
-        if "radius" not in content.files:
-            raise InputError(path.name, "an array `radius`", ", ".join(content.files))
-        content = content["radius"]
-    if content.ndim != 3 or content.dtype.kind not in "fiu":
-        raise InputError(path.name, "an array of numbers (T, H, W)", f"{content.dtype} {content.shape}")
-    return content.astype(np.float64)
 
 
 def job_key(job: Job, estimator: Estimator, stride: int, options: dict[str, Any]) -> str:

@@ -25,7 +25,8 @@ class Interval:
     high: float
 
     def excludes(self, value: float = 0.0) -> bool:
-        return not self.low <= value <= self.high
+        """Whether the interval leaves a value out; one that is not known (a single clip) leaves nothing out."""
+        return value < self.low or value > self.high
 
 
 def resamples(clips: int, draws: int = DRAWS, seed: int = 0) -> Int[np.ndarray, "b n"]:

@@ -39,28 +39,25 @@ def pair_of(
     return Pair(i, j, rotation, int(agree.sum()), int((~agree).sum()), flat)
 
 
-def kabsch(a: Float[np.ndarray, "n 3"], b: Float[np.ndarray, "n 3"]) -> Float[np.ndarray, "3 3"]:
+def kabsch(a: Float[np.ndarray, "*trial n 3"], b: Float[np.ndarray, "*trial n 3"]) -> Float[np.ndarray, "*trial 3 3"]:
     """The rotation R that brings b onto a, least squares of |a - R b|."""
-    u, _, vt = np.linalg.svd(a.T @ b)
-    return u @ np.diag([1.0, 1.0, np.linalg.det(u @ vt)]) @ vt
+    u, _, vt = np.linalg.svd(np.swapaxes(a, -1, -2) @ b)
+    u[..., :, 2] *= np.linalg.det(u @ vt)[..., None]
+    return u @ vt
 
 
 def robust_rotation(
     a: Float[np.ndarray, "n 3"], b: Float[np.ndarray, "n 3"], tolerance: float, seed: int = 0
 ) -> tuple[Float[np.ndarray, "3 3"], Bool[np.ndarray, " n"]]:
     """Kabsch inside RANSAC: two matches fix a rotation, `tolerance` (radians) says who agrees with it."""
-    rng = np.random.default_rng(seed)
-    best = np.zeros(len(a), dtype=bool)
-    for _ in range(TRIALS if len(a) > 2 else 1):
-        sample = rng.choice(len(a), 2, replace=False)
-        agree = _angles(a, b @ kabsch(a[sample], b[sample]).T) < tolerance
-        if agree.sum() > best.sum():
-            best = agree
-    if best.sum() < 2:
-        return np.eye(3), best
+    first = np.random.default_rng(seed).integers(0, len(a), TRIALS)
+    second = (first + np.random.default_rng(seed + 1).integers(1, len(a), TRIALS)) % len(a)
+    samples = np.stack([first, second], 1)
+    trials = kabsch(a[samples], b[samples])
+    agreeing = _chords(a, b @ np.swapaxes(trials, -1, -2)) < 2 * np.sin(tolerance / 2)
+    best = agreeing[agreeing.sum(1).argmax()]
     rotation = kabsch(a[best], b[best])
-    agree = _angles(a, b @ rotation.T) < tolerance
-    return rotation, agree
+    return rotation, _chords(a, b @ rotation.T) < 2 * np.sin(tolerance / 2)
 
 
 def rotation_share(pairs: list[Pair]) -> float:
@@ -100,5 +97,6 @@ def average_rotations(pairs: list[Pair], frames: int, rounds: int = 30) -> dict[
     return world
 
 
-def _angles(a: Float[np.ndarray, "n 3"], b: Float[np.ndarray, "n 3"]) -> Float[np.ndarray, " n"]:
-    return 2 * np.arcsin(np.clip(np.linalg.norm(a - b, axis=1) / 2, 0, 1))
+def _chords(a: Float[np.ndarray, "n 3"], b: Float[np.ndarray, "*trial n 3"]) -> Float[np.ndarray, "*trial n"]:
+    """|a - b| of unit vectors: twice the sine of half their angle."""
+    return np.linalg.norm(a - b, axis=-1)
