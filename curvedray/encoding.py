@@ -10,7 +10,8 @@ tested against.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import torch
@@ -129,6 +130,14 @@ def modulate(
     return torch.cat([turned.to(x.dtype), x[..., 2 * n :]], -1)
 
 
+def batched(cameras: Cameras, batch: Sequence[int]) -> Cameras:
+    """The same cameras for every entry of a batch."""
+    if cameras.batch_shape == tuple(batch):
+        return cameras
+    poses = cameras.world_from_camera
+    return replace(cameras, world_from_camera=poses.expand(*batch, *poses.shape[-3:]))
+
+
 def patch_rays(
     cameras: Cameras, grid: TokenGrid, offsets: Float[Tensor, "a 2"]
 ) -> tuple[Float[Tensor, "*b s p a 3"], Bool[Tensor, "*b s p a"]]:
@@ -157,8 +166,9 @@ class View:
         """What depends on cameras alone, in double precision where the device has it."""
         wide = torch.float32 if offsets.device.type == "mps" else torch.float64
         offsets, frequencies = offsets.to(wide), frequencies.to(offsets.device, wide)
-        same, cameras = queries is cameras, cameras.to(offsets)
-        queries = cameras if same else queries.to(offsets)
+        batch = torch.broadcast_shapes(cameras.batch_shape, queries.batch_shape)
+        same, cameras = queries is cameras, batched(cameras.to(offsets), batch)
+        queries = cameras if same else batched(queries.to(offsets), batch)
         rays, exists = patch_rays(cameras, grid, offsets)
         return cls(rays, exists, cameras.query_from_source(queries), queries.frame_lens, frequencies)
 
@@ -238,7 +248,8 @@ def curved_ray_attention(
         offsets = torch.tensor(OFFSETS[:rays], device=mu.device)
         view = View.between(cameras, grid, query_cameras, frequencies, offsets)
         if query_rotation:
-            own = patch_rays(query_cameras.to(view.rays), query_grid, offsets.to(view.rays))
+            asking = batched(query_cameras.to(view.rays), view.rays.shape[:-4])
+            own = patch_rays(asking, query_grid, offsets.to(view.rays))
             cos, sin = (i.to(mu.dtype)[..., None, :, :] for i in view.own_bearings(*own))
             q = modulate(q, cos, sin)
         if backend == "reference" or (backend == "auto" and view.requires_grad):

@@ -140,6 +140,23 @@ def test_strided_inputs_and_unused_gradients():
     assert k.grad.isfinite().all()
 
 
+@pytest.mark.parametrize("kernel", [True, False])
+@pytest.mark.parametrize(("sources", "queries"), [((3,), (2, 2)), ((2, 3), (2,)), ((2, 3), (2, 2))])
+def test_queries_may_have_another_lens_and_grid(kernel, sources, queries, monkeypatch):
+    """And either side's cameras may be the same for the whole batch."""
+    if not kernel:
+        monkeypatch.setattr(curved, "library", lambda: None)
+    asking = TokenGrid(2, 2, 5)
+    q, (_, k, v, mu, sigma) = tokens(asking, batch=2)[0].float(), (i.float() for i in tokens(GRID, batch=2))
+    cameras = Cameras(lens(), poses(*sources))
+    options = {"query_cameras": Cameras(lens(90.0, 0.0), poses(*queries, seed=4)), "query_grid": asking}
+    ours, twin = (
+        curved_ray_attention(q, k, v, cameras, GRID, mu, sigma, backend=backend, query_rotation=True, **options)
+        for backend in ("fast", "reference")
+    )
+    torch.testing.assert_close(ours, twin, atol=1e-5, rtol=1e-4)
+
+
 def test_what_the_kernel_does_not_take_goes_the_eager_way():
     """float64, values of another width, and phases beyond its sine all still equal the twin."""
     cameras, (q, k, v, mu, sigma) = orbit(GRID), tokens(GRID)
