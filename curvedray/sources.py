@@ -118,6 +118,6 @@ def validation_clips(recipe: Recipe, model: VideoModel) -> list[Footage]:
 
 def _held_out(recipe: Recipe, footage: FootageSource) -> range:
     """The last clips of a folder, at most a quarter of it; the world has a split of its own."""
-    if recipe.data.source == "world" or not recipe.every.validate:
+    if recipe.data.source == "world":
         return range(0)
     return range(len(footage) - min(recipe.validation_clips, len(footage) // 4), len(footage))

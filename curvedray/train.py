@@ -65,6 +65,8 @@ def train(
     validation: Sequence[Footage] = (),
 ) -> Result:
     """Train an adapter, or the model's transformer itself, and leave checkpoints, a log and the weights in `out`."""
+    checkpoint = _where_to_start(recipe, out, resume)
+    first = checkpoint.step if checkpoint is not None else 0
     shape = video_shape(recipe.data, model)
     grid = model.grid_for(shape.frames, shape.height, shape.width)
     latent_shape = model.latent_shape(grid)
@@ -73,17 +75,10 @@ def train(
     parameters = list(names)
     optimisers = _optimisers(recipe, names)
     average = {name: p.detach().clone() for p, name in names.items()} if recipe.ema else {}
-
-    first = 0
-    checkpoint = _checkpoint_to_resume(recipe, out) if resume else None
     if checkpoint is not None:
-        first = checkpoint.step
         trained.load_state_dict(checkpoint.weights)
         restore_optimisers(optimisers, names, checkpoint.optimiser)
         average = {name: tensor.to(process.device) for name, tensor in checkpoint.average.items()}
-    elif not resume and checkpoint_folders(out / "checkpoints"):
-        fix = "Go on with --resume latest, or choose another folder with -o."
-        raise InputError(f"folder {out}", "no run in it", "one that has checkpoints", fix)
 
     def validate_at(step: int) -> None:
         if process.is_first and validation:
@@ -102,7 +97,8 @@ def train(
     empty_text = clips.empty_text.to(process.device)
     log = RunLog(out, recipe, first, shown=process.is_first)
     saved = first
-    with log, Feed(recipe, clips, latent_shape, grid, process, skipped) as feed, _asked_to_stop() as asked:
+    feed = Feed(recipe, clips, latent_shape, grid, process, skipped)
+    with log, feed, _asked_to_stop() as asked, _detached_after(adapter):
         if recipe.every.validate and first == 0:
             validate_at(0)  # what training starts from
         for step in range(first, recipe.steps):
@@ -249,21 +245,37 @@ def _optimisers(recipe: Recipe, names: dict[nn.Parameter, str]) -> list[torch.op
     return optimisers
 
 
-def _checkpoint_to_resume(recipe: Recipe, out: Path) -> Checkpoint | None:
-    """The newest whole checkpoint; none where the run was stopped before its first, and it begins again."""
-    checkpoint = latest_checkpoint(out / "checkpoints")
+def _where_to_start(recipe: Recipe, out: Path, resume: bool) -> Checkpoint | None:
+    """The newest whole checkpoint of a run to go on with; None where it begins. A run is never overwritten."""
+    folder = out / "checkpoints"
+    if not resume:
+        if checkpoint_folders(folder):
+            fix = "Go on with --resume latest, or choose another folder with -o."
+            raise InputError(f"folder {out}", "no run in it", "one that has checkpoints", fix)
+        return None
+    checkpoint = latest_checkpoint(folder)
     if checkpoint is None:
-        if checkpoint_folders(out / "checkpoints"):
+        if checkpoint_folders(folder):
             fix = "Start a new run in another folder with -o."
             raise InputError("--resume latest", f"a whole checkpoint in {out}", "only damaged ones", fix)
-        return None
+        return None  # it was stopped before its first
     before = Recipe.from_json(checkpoint.recipe)
-    free = ("every.", "keep:", "validation_clips:")  # what does not change the weights
+    free = ("every.", "keep:")  # what does not change the weights
     changed = [line for line in differences(before, recipe) if not line.startswith(free)]
     if changed:
         fix = "Resume with the recipe it was started with, or start a new run in another folder."
         raise InputError("--resume latest", "the recipe of the run", "; ".join(changed), fix)
     return checkpoint
+
+
+@contextmanager
+def _detached_after(adapter: Adapter | None) -> Iterator[None]:
+    """The model is left without hooks, however the run ends, so that the next can begin."""
+    try:
+        yield
+    finally:
+        if adapter is not None:
+            adapter.detach()
 
 
 class _Asked:

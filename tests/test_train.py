@@ -183,6 +183,14 @@ def test_a_run_is_not_overwritten_nor_resumed_as_another(tmp_path):
     assert run(tmp_path, ["steps=2", "keep=5"], resume=True).step == 2  # nothing left to do
 
 
+def test_a_model_is_left_as_it_was_however_a_run_ends(tmp_path, whole):
+    model = TinyModel()
+    with pytest.raises(InputError, match="finite numbers"):
+        run(tmp_path / "bad", ["lr=1e30", "warmup=0"], model=model)
+    run(tmp_path / "good", model=model)
+    same_run(tmp_path / "good", whole)
+
+
 def test_the_recipe_lies_beside_every_checkpoint(whole):
     for state in (whole / "checkpoints").glob("*/state.json"):
         assert json.loads(state.read_text())["recipe"] == TINY.to_json()

@@ -34,11 +34,11 @@ TINY = Recipe(
 )
 
 
-def run(out, overrides=(), resume=False, broken=(), validation=()):
+def run(out, overrides=(), resume=False, broken=(), validation=(), model=None):
     torch.set_num_threads(1)
     recipe = with_overrides(TINY, overrides)
     process = Process(recipe, out)
-    model = TinyModel()
+    model = model or TinyModel()
     clips = EncodedOnTheFly(TinyFootage(6, broken), model, VideoShape(9, 32, 48))
     return train(recipe, model, clips, out, process, resume=resume, validation=validation)
 
