@@ -184,8 +184,8 @@ def floor(scene: Scene, times: dict[str, list[float]]) -> Iterator[Measurement]:
 def growth(effort: Effort) -> Iterator[Measurement]:
     """The ratio to plain attention as frames, patches and breakpoints grow."""
     grids = [TokenGrid(4, 15, 26), TokenGrid(16, 15, 26), TokenGrid(4, 22, 38), TokenGrid(4, 30, 52)]
-    scenes = [(f"{g.frames} x {g.rows} x {g.cols} tokens, K = 5", Scene(g, 2)) for g in grids]
-    scenes += [(f"8 x 15 x 26 tokens, K = {num}", Scene(SMALL, 2, num)) for num in (1, 2, 3, 5, 9)]
+    scenes = [(f"{g.frames} x {g.rows} x {g.cols} tokens, K = 5", Scene(g)) for g in grids]
+    scenes += [(f"8 x 15 x 26 tokens, K = {num}", Scene(SMALL, num=num)) for num in (1, 2, 3, 5, 9)]
     for name, scene in scenes:
-        times = interleaved({n: scene.forward(way) for n, way in two(scene)}, effort.small_rounds)
+        times = interleaved({n: scene.forward(way) for n, way in two(scene)}, effort.rounds)
         yield Measurement(f"growth: fast / plain attention, forward, {name}", ratio(times, "fast", "plain"))
