@@ -5,6 +5,7 @@ A page's ```sh blocks run in order, in one empty folder, so that a later command
 (Wan's weights, a user's footage): its `curvedray` commands are checked against the command's own help.
 """
 
+import json
 import os
 import re
 import shlex
@@ -39,6 +40,7 @@ def commands(text: str) -> list[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_page_does_what_it_says(page, tmp_path):
     (tmp_path / "examples").symlink_to(ROOT / "examples")
+    steps: list[tuple[str, object]] = []
     for needs, text in blocks(page, "sh"):
         for command in commands(text):
             if command.startswith(("make ", "git ", "pip ", "cd ")):
@@ -47,15 +49,18 @@ def test_the_page_does_what_it_says(page, tmp_path):
             if needs:
                 check_options(command)
             else:
-                run(shlex.split(command), tmp_path)
-    for needs, text in blocks(page, "python"):
-        if not needs:
-            run([sys.executable, "-c", text], tmp_path)
+                steps.append(("sh", shlex.split(command)))
+    steps += [("python", text) for needs, text in blocks(page, "python") if not needs]
+    if steps:
+        perform(steps, tmp_path)
 
 
-def run(command: list[str], folder: Path) -> None:
-    result = subprocess.run(command, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=300)
-    assert result.returncode == 0, f"{shlex.join(command)}\n{result.stdout[-2000:]}\n{result.stderr[-3000:]}"
+def perform(steps: list[tuple[str, object]], folder: Path) -> None:
+    runner = [sys.executable, str(Path(__file__).with_name("page_runner.py"))]
+    result = subprocess.run(
+        runner, input=json.dumps(steps), cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=600
+    )
+    assert result.returncode == 0, f"{result.stdout[-2000:]}\n{result.stderr[-3000:]}"
 
 
 def check_options(command: str) -> None:
