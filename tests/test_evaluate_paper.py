@@ -12,7 +12,7 @@ from curvedray.cli import app
 from curvedray.errors import InputError
 from curvedray.evaluate import paper, paper_values
 from curvedray.evaluate.estimators import Estimate
-from curvedray.evaluate.experiment import Experiment, run_experiment
+from curvedray.evaluate.experiment import Experiment, check_ready, load, run_experiment
 from curvedray.evaluate.paper_tables import papers_table, side_by_side
 from curvedray.evaluate.statistics import Interval, average_rank
 from curvedray.formats import read_cameras
@@ -112,13 +112,15 @@ def test_subsets_are_ordered_apart():
 )
 def test_what_cannot_run_says_so_in_one_sentence(name, scale, words):
     with pytest.raises(InputError, match=words):
-        paper.load(name, scale)
+        load(name, scale)
 
 
 def test_what_runs_here_is_told_and_the_rest_says_why(tmp_path, monkeypatch):
     lenses = paper.item("lenses")
     monkeypatch.setattr("curvedray.embedded.WEIGHTS", tmp_path / "embedded.safetensors")
     assert lenses.status == "no: the embedded model's weights are not in this package"
+    with pytest.raises(InputError, match="weights are not in this package"):
+        check_ready("lenses")
     (tmp_path / "embedded.safetensors").touch()
     monkeypatch.setitem(paper.NAMES, "embedded", "its own")
     assert lenses.status == "yes: --scale embedded"
@@ -126,11 +128,11 @@ def test_what_runs_here_is_told_and_the_rest_says_why(tmp_path, monkeypatch):
     monkeypatch.setattr(paper, "EXPERIMENTS", tmp_path)
     assert lenses.status == "no: experiments/lenses.py is not there"
     with pytest.raises(InputError, match=r"experiments/lenses\.py"):
-        paper.load("lenses", "embedded")
+        load("lenses", "embedded")
 
 
 def test_the_experiments_have_the_papers_rows():
-    lenses, breakpoints = (paper.load(name, "embedded") for name in ("lenses", "breakpoints"))
+    lenses, breakpoints = (load(name, "embedded") for name in ("lenses", "breakpoints"))
     assert list(lenses.rows) == ["none", "recammaster", "ucpe", "crepe"]
     assert [(name, row.adapter.breakpoints, row.radial_weight) for name, row in breakpoints.rows.items()] == [
         (f"K={k}", k, 0.0) for k in (1, 2, 3, 5, 7)
@@ -155,7 +157,7 @@ class Nearly:
 
 
 def test_an_experiment_trains_generates_scores_and_resumes(tmp_path):
-    experiment = paper.load("lenses", "embedded")
+    experiment = load("lenses", "embedded")
     experiment = replace(experiment, rows={name: experiment.rows[name] for name in ("none", "ucpe", "crepe")}, clips=1)
     experiment = experiment.changed(["model=random", "steps=1", "batch=1", "data.clips=1", "every.validate=0", "ema=0"])
     said = []

@@ -16,7 +16,8 @@ from curvedray.evaluate.estimators.oracle import Oracle
 from curvedray.evaluate.estimators.protocol import Estimate, UpAndLens
 from curvedray.evaluate.lens import RadialLens
 from curvedray.evaluate.matching import match
-from curvedray.evaluate.report import Report, compare, interval_text, number_text, write_report
+from curvedray.evaluate.page import write_report
+from curvedray.evaluate.report import Report, compare, interval_text, number_text
 from curvedray.evaluate.run import score_folder
 from curvedray.evaluate.statistics import Interval
 from curvedray.formats import write_cameras

@@ -57,7 +57,8 @@ def evaluate(
 
     from curvedray.evaluate.estimators import make_estimator
     from curvedray.evaluate.matching import match
-    from curvedray.evaluate.report import Report, compare, to_dict, to_markdown, write_report
+    from curvedray.evaluate.page import write_report
+    from curvedray.evaluate.report import Report, compare, to_dict, to_markdown
     from curvedray.evaluate.run import ClipResult, score_folder
 
     quiet = Console(stderr=True, highlight=False)

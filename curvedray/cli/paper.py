@@ -83,10 +83,13 @@ def run(
     from rich.markdown import Markdown
 
     from curvedray.evaluate.estimators import make_estimator
-    from curvedray.evaluate.experiment import run_experiment
-    from curvedray.evaluate.paper import item, load
+    from curvedray.evaluate.experiment import check_ready, load, run_experiment
+    from curvedray.evaluate.paper import item
 
-    experiment = load(name, scale).changed(overrides or [])
+    found = load(name, scale)
+    if estimator == "embedded":
+        check_ready(name)
+    experiment = found.changed(overrides or [])
     experiment = replace(experiment, clips=clips or experiment.clips)
     quiet = Console(stderr=True, highlight=False)
     engine = make_estimator(estimator)

@@ -5,6 +5,7 @@ Every step leaves files and is skipped if they are there, so that a stopped run 
 
 import hashlib
 import json
+import runpy
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -16,9 +17,10 @@ from curvedray.adapter_file import load_adapter
 from curvedray.errors import InputError
 from curvedray.evaluate.estimators import Estimator
 from curvedray.evaluate.matching import match
-from curvedray.evaluate.paper import Item
+from curvedray.evaluate.page import write_report
+from curvedray.evaluate.paper import ITEMS, SCALES, Item, item
 from curvedray.evaluate.paper_tables import side_by_side
-from curvedray.evaluate.report import ARROWS, Report, interval_text, write_report
+from curvedray.evaluate.report import ARROWS, Report, interval_text
 from curvedray.evaluate.run import score_folder
 from curvedray.evaluate.scores import Score
 from curvedray.evaluate.statistics import Interval, paired_difference
@@ -56,6 +58,30 @@ class Experiment:
     def changed(self, overrides: list[str]) -> "Experiment":
         """Every row changed alike: `steps=100 data.clips=64`."""
         return replace(self, rows={name: with_overrides(row, overrides) for name, row in self.rows.items()})
+
+
+def load(name: str, scale: str) -> Experiment:
+    """A table's experiment, from its file, which defines it and nothing else."""
+    entry = item(name)
+    if scale not in SCALES:
+        raise InputError("scale", " or ".join(SCALES), scale)
+    if scale not in entry.scales:
+        can = " or ".join(i.name for i in ITEMS if scale in i.scales) or "none yet"
+        needs = f"it needs {', '.join(entry.needs)}" if entry.needs else "it is a drawing"
+        raise InputError(f"{entry.kind} {name}", f"one that runs at scale {scale} ({can})", needs)
+    if not entry.script.is_file():
+        fix = "Run it from a checkout of the repository that has it."
+        raise InputError(f"{entry.kind} {name}", f"its experiment, experiments/{name}.py", "it is not there", fix)
+    found = runpy.run_path(str(entry.script)).get("experiment")
+    assert isinstance(found, Experiment), f"{entry.script} defines no experiment"
+    return found
+
+
+def check_ready(name: str) -> None:
+    """Refuse, in one sentence, a table that lacks what it needs at a desk."""
+    entry = item(name)
+    if entry.missing:
+        raise InputError(f"{entry.kind} {name}", "all that its experiment needs", entry.missing)
 
 
 def run_experiment(

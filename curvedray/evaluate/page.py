@@ -4,8 +4,10 @@ Self-contained: pictures inline, no scripts from elsewhere, nothing fetched.
 """
 
 import html
+import json
 from collections.abc import Sequence
 from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 
@@ -18,9 +20,13 @@ from curvedray.evaluate.report import (
     number_text,
     ordinal,
     text_of,
+    to_dict,
+    to_latex,
+    to_markdown,
     value_of,
 )
 from curvedray.evaluate.run import ClipResult
+from curvedray.media import whole_file
 
 SMALL_ANGLE = 0.5  # degrees; smaller errors are not stretched to fill their plot
 CARD_METRICS = ("CamMC", "RotErr", "TransErr", "Rotation")
@@ -192,3 +198,16 @@ def _line(points: Sequence[Sequence[float]] | np.ndarray) -> str:
 def _with_interval(text: str) -> str:
     value, bracket, rest = text.partition(" [")
     return f'{value}<br><span class="ci">[{rest}</span>' if bracket else value
+
+
+def write_report(report: Report, folder: Path) -> None:
+    """scores.json, table.md, table.tex and index.html, each written whole."""
+    texts = {
+        "scores.json": json.dumps(to_dict(report), indent=1),
+        "table.md": to_markdown(report),
+        "table.tex": to_latex(report),
+        "index.html": to_html(report),
+    }
+    for name, text in texts.items():
+        with whole_file(folder / name) as temporary:
+            temporary.write_text(text, encoding="utf-8")

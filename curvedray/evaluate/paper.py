@@ -3,10 +3,8 @@
 An experiment is a file in the repository's experiments/ folder, one a table. A table that cannot be run says why.
 """
 
-import runpy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from curvedray.errors import InputError
 from curvedray.evaluate import paper_values as printed
@@ -14,9 +12,6 @@ from curvedray.evaluate.estimators.registry import NAMES
 from curvedray.evaluate.paper_values import Values
 from curvedray.evaluate.report import definition_of
 from curvedray.evaluate.scores import Better
-
-if TYPE_CHECKING:
-    from curvedray.evaluate.experiment import Experiment
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 SCALES = ("embedded", "wan")
@@ -223,23 +218,4 @@ def item(name: str) -> Item:
     found = next((entry for entry in ITEMS if entry.name == name), None)
     if found is None:
         raise InputError("table or figure", ", ".join(entry.name for entry in ITEMS), name)
-    return found
-
-
-def load(name: str, scale: str) -> "Experiment":
-    """A table's experiment, from its file, which defines it and nothing else."""
-    from curvedray.evaluate.experiment import Experiment
-
-    entry = item(name)
-    if scale not in SCALES:
-        raise InputError("scale", " or ".join(SCALES), scale)
-    if scale not in entry.scales:
-        can = " or ".join(i.name for i in ITEMS if scale in i.scales) or "none yet"
-        needs = f"it needs {', '.join(entry.needs)}" if entry.needs else "it is a drawing"
-        raise InputError(f"{entry.kind} {name}", f"one that runs at scale {scale} ({can})", needs)
-    if not entry.script.is_file():
-        fix = "Run it from a checkout of the repository that has it."
-        raise InputError(f"{entry.kind} {name}", f"its experiment, experiments/{name}.py", "it is not there", fix)
-    found = runpy.run_path(str(entry.script)).get("experiment")
-    assert isinstance(found, Experiment), f"{entry.script} defines no experiment"
     return found

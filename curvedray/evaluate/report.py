@@ -1,4 +1,4 @@
-"""What came out, for scripts (JSON), for people (Markdown), for papers (LaTeX). The page is in page.py."""
+"""What came out, for scripts (JSON), for people (Markdown), for papers (LaTeX). page.py writes them, and the page."""
 
 import json
 import math
@@ -12,7 +12,6 @@ from curvedray.evaluate import distribution, fidelity, geometry, lens, pose
 from curvedray.evaluate.run import FOUND, PROTOCOL, ClipResult
 from curvedray.evaluate.scores import Cell, Metric, Score, group_by
 from curvedray.evaluate.statistics import Interval, paired_difference
-from curvedray.media import whole_file
 
 EVERY_METRIC = (
     *pose.METRICS,
@@ -225,18 +224,3 @@ def number_text(value: float) -> str:
     if value == 0 or not math.isfinite(value):
         return "0" if value == 0 else "n/a"
     return f"{value:.{max(0, min(4, 2 - math.floor(math.log10(abs(value)))))}f}"
-
-
-def write_report(report: Report, folder: Path) -> None:
-    """scores.json, table.md, table.tex and index.html, each written whole."""
-    from curvedray.evaluate.page import to_html
-
-    files = {
-        "scores.json": json.dumps(to_dict(report), indent=1),
-        "table.md": to_markdown(report),
-        "table.tex": to_latex(report),
-        "index.html": to_html(report),
-    }
-    for name, text in files.items():
-        with whole_file(folder / name) as temporary:
-            temporary.write_text(text, encoding="utf-8")
