@@ -54,8 +54,9 @@ def test_describe_as_json(orbit: Path) -> None:
 
 def test_convert_there_and_back(tmp_path: Path) -> None:
     there, tum, back = (tmp_path / i for i in ("there.json", "path.txt", "back.json"))
-    run("make", "dolly in 1 and pan left 30deg", there, "--lens", "pinhole-90", "--frames", "17")
-    run("convert", there, tum, "--to", "tum")
+    made = run("make", "dolly in 1 and pan left 30deg", there, "--lens", "pinhole-90", "--frames", "17", "--json")
+    assert json.loads(made) == {"file": str(there), "frames": 17, "unit": "near"}
+    assert run("convert", there, tum, "--to", "tum") == ""
     run("convert", tum, back, "--from", "tum", "--lens", "pinhole-90", "--option", "unit=near")
     expected, got = read_cameras(there), read_cameras(back)
     assert got.unit == "near"

@@ -1,28 +1,35 @@
 """The demo writes everything it says, and nothing else."""
 
 import json
-import subprocess
-import sys
+from pathlib import Path
 
-from curvedray.demo import LENSES, demo
+import pytest
+from typer.testing import CliRunner
+
+from curvedray.cli import app
+from curvedray.demo import LENSES
 from curvedray.formats import read_cameras
 from curvedray.media import read_video
 
 
-def test_the_demo_writes_what_it_lists(tmp_path):
-    made = demo(tmp_path, frames=5, size=(96, 64))
-    assert sorted(made.files) == sorted(tmp_path.iterdir())
-    assert len(made.says) == len(LENSES)
-    assert all("orbit left" in sentence for sentence in made.says)
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """The folder, and what the command said of it."""
+    folder = tmp_path_factory.mktemp("demo")
+    result = CliRunner().invoke(app, ["demo", "-o", str(folder), "--frames", "3", "--json"])
+    assert result.exit_code == 0, result.output
+    return folder, json.loads(result.stdout)
 
 
-def test_its_video_and_camera_file_agree(tmp_path):
-    demo(tmp_path, frames=5, size=(96, 64))
+def test_the_demo_writes_what_it_lists(made):
+    folder, said = made
+    assert sorted(map(Path, said["files"])) == sorted(folder.iterdir())
+    assert len(said["files"]) == 5 * len(LENSES)
+    assert len(said["says"]) == len(LENSES)
+    assert all("orbit left" in sentence for sentence in said["says"])
+
+
+def test_its_video_and_camera_file_agree(made):
+    folder, _ = made
     for name in LENSES:
-        assert len(read_video(tmp_path / f"{name}.mp4").frames) == read_cameras(tmp_path / f"{name}.json").frames == 5
-
-
-def test_the_command_speaks_json(tmp_path):
-    command = [sys.executable, "-m", "curvedray", "demo", "-o", str(tmp_path), "--frames", "2", "--json"]
-    out = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert len(json.loads(out.stdout)["files"]) == 5 * len(LENSES)
+        assert len(read_video(folder / f"{name}.mp4").frames) == read_cameras(folder / f"{name}.json").frames == 3

@@ -1,10 +1,12 @@
 """The doctor tells the truth about this environment and gives a command for what is missing."""
 
 import json
-import subprocess
 import sys
 
+from typer.testing import CliRunner
+
 from curvedray import doctor
+from curvedray.cli import app
 
 
 def test_what_the_test_run_needs_is_found():
@@ -32,8 +34,8 @@ def test_no_compiler_is_reported_with_its_remedy(monkeypatch):
     assert finding.fix
 
 
-def test_the_command_speaks_json():
-    out = subprocess.run(
-        [sys.executable, "-m", "curvedray", "doctor", "--json"], capture_output=True, text=True, check=True
-    )
-    assert {"what", "ok", "found", "needed_for", "fix"} <= set(json.loads(out.stdout)[0])
+def test_the_command_speaks_words_and_json():
+    said = json.loads(CliRunner().invoke(app, ["doctor", "--json"]).stdout)
+    assert {"what", "ok", "found", "needed_for", "fix"} <= set(said[0])
+    words = CliRunner().invoke(app, ["doctor"], env={"COLUMNS": "200"}).stdout
+    assert all(finding["what"] in words and finding["fix"] in words for finding in said)

@@ -78,13 +78,14 @@ def make(
     frames: Annotated[int, typer.Option(help="How many frames.")] = 81,
     size: Size = None,
     near: Near = None,
+    as_json: Json = False,
 ) -> None:
     """Write the camera file of a move."""
     from curvedray.formats import write_cameras
 
     cameras = _moved(move, lens, frames, size, near)
     write_cameras(cameras, target, target_format)
-    _say(f"{target}: {_counted(cameras)}")
+    _report(cameras, target, "", as_json)
 
 
 @group.command()
@@ -99,6 +100,7 @@ def convert(
     lens: LensName = None,
     size: Size = None,
     option: Options = None,
+    as_json: Json = False,
 ) -> None:
     """Read one camera format and write another; rescaled, resampled or moved to the origin if asked."""
     from curvedray.formats import write_cameras
@@ -106,7 +108,7 @@ def convert(
     cameras, found = _read(source, source_format, size, lens, option)
     cameras = _adjusted(cameras, near, frames)
     write_cameras(cameras.relative_to_first() if relative else cameras, target, target_format)
-    _say(f"{source} ({found}) -> {target}: {_counted(cameras)}")
+    _report(cameras, target, f"{source} ({found}) -> ", as_json)
 
 
 @group.command("list")
@@ -189,15 +191,16 @@ def _adjusted(cameras: Any, near: float | None, frames: int | None) -> Any:
     return cameras if frames is None else resample(cameras, frames)
 
 
-def _counted(cameras: Any) -> str:
-    return f"{len(cameras)} camera{'s' * (len(cameras) != 1)}, unit {cameras.unit}"
-
-
-def _say(text: str) -> None:
-    """To stderr, so that stdout is only ever the result."""
+def _report(cameras: Any, file: Path, source: str, as_json: bool) -> None:
+    """What was written: JSON on stdout, or words on stderr, so that stdout is only ever the result."""
     from rich.console import Console
 
-    Console(stderr=True, highlight=False, soft_wrap=True).print(text, markup=False)
+    if as_json:
+        typer.echo(json.dumps({"file": str(file), "frames": len(cameras), "unit": cameras.unit}))
+        return
+    count = f"{len(cameras)} camera{'s' * (len(cameras) != 1)}"
+    words = f"{source}{file}: {count}, unit {cameras.unit}"
+    Console(stderr=True, highlight=False, soft_wrap=True).print(words, markup=False)
 
 
 def _option(text: str) -> tuple[str, Any]:
