@@ -6,7 +6,6 @@ import platform
 import shutil
 import sys
 from dataclasses import dataclass
-from importlib.util import find_spec
 
 import torch
 
@@ -83,9 +82,18 @@ def _disk() -> Finding:
 def _extras() -> list[Finding]:
     findings = []
     for extra, (purpose, packages) in EXTRAS.items():
-        missing = [name for name in packages if not find_spec(name)]
-        versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in packages if name not in missing)
-        found = "; ".join(filter(None, [versions, f"missing {', '.join(missing)}" if missing else ""]))
+        versions = {name: _version(name) for name in packages}
+        missing = [name for name, version in versions.items() if version is None]
+        present = ", ".join(f"{name} {version}" for name, version in versions.items() if version is not None)
+        found = "; ".join(filter(None, [present, f"missing {', '.join(missing)}" if missing else ""]))
         fix = f"{sys.executable} -m pip install 'curvedray[{extra}]'" if missing else ""
         findings.append(Finding(f"extra: {extra}", not missing, found, purpose, fix))
     return findings
+
+
+def _version(package: str) -> str | None:
+    """Of an installed package; a folder that merely bears its name is none."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None

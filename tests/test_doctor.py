@@ -1,7 +1,10 @@
 """The doctor tells the truth about this environment and gives a command for what is missing."""
 
 import json
+import re
 import sys
+import tomllib
+from pathlib import Path
 
 from typer.testing import CliRunner
 
@@ -17,12 +20,21 @@ def test_what_the_test_run_needs_is_found():
     assert not findings["extra: dev"].fix
 
 
-def test_a_missing_extra_gets_the_command_that_installs_it(monkeypatch):
-    monkeypatch.setattr(doctor, "EXTRAS", {"moon": ("flying", ("json", "no_such_package_here"))})
-    monkeypatch.setattr(doctor.importlib.metadata, "version", lambda name: "1.0")
+def test_the_extras_are_those_that_can_be_installed():
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    for extra, (_, packages) in doctor.EXTRAS.items():
+        declared = {re.split(r"[^\w.-]", wanted)[0] for wanted in project["optional-dependencies"][extra]}
+        assert set(packages) <= declared, extra
+    assert doctor.EXTRAS.keys() == project["optional-dependencies"].keys()
+
+
+def test_a_missing_extra_gets_the_command_that_installs_it(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "no_such_package_here").mkdir()  # a folder of that name is not the package
+    monkeypatch.setattr(doctor, "EXTRAS", {"moon": ("flying", ("torch", "no_such_package_here"))})
     (finding,) = doctor._extras()
     assert not finding.ok
-    assert "no_such_package_here" in finding.found
+    assert finding.found == f"torch {doctor.importlib.metadata.version('torch')}; missing no_such_package_here"
     assert finding.fix == f"{sys.executable} -m pip install 'curvedray[moon]'"
 
 
