@@ -19,6 +19,7 @@ from torch import Tensor
 
 from curvedray.cameras import Cameras, Lens, TokenGrid
 from curvedray.errors import InputError
+from curvedray.generate import sized
 from curvedray.models import VideoModel
 from curvedray.radial import RadialInterval, RadialMap
 
@@ -168,7 +169,7 @@ def fitted(footage: Footage, shape: VideoShape) -> Footage:
         )
         pixels = resized.round().clamp(0, 255).to(torch.uint8)
     cameras = footage.cameras[: shape.frames]
-    lens = cameras.lens.resized(width, height).cropped(left, top, crop_w, crop_h).resized(shape.width, shape.height)
+    lens = sized(cameras.lens, width, height).cropped(left, top, crop_w, crop_h).resized(shape.width, shape.height)
     radial = footage.radial
     if radial is not None:  # the map may be of another size than the video; the window is the same share of it
         map_h, map_w = radial.radius.shape[1:]

@@ -4,6 +4,7 @@ A metadata table is `metadata.csv` or `metadata.jsonl` with the columns of `Reco
 """
 
 import csv
+import inspect
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -12,10 +13,10 @@ from typing import Any, get_args
 
 import numpy as np
 
-from curvedray.cameras import Lens, Unit
+from curvedray.cameras import Cameras, Lens, Unit
 from curvedray.clips import Footage, FootageSource
 from curvedray.errors import InputError
-from curvedray.formats import read_cameras, write_cameras
+from curvedray.formats import FORMATS, detect_format, read_cameras, write_cameras
 from curvedray.media import read_video, whole_file, write_video
 from curvedray.radial import read_radial_map
 
@@ -42,16 +43,25 @@ class Record:
         try:
             video = read_video(self.video)
             height, width = video.frames.shape[1:3]
-            options: dict[str, Any] = {}
-            if self.hfov is not None:
-                options["lens"] = Lens.from_fov(self.hfov, self.xi, width, height)
-            elif self.format in (None, "realestate10k") and self.cameras.suffix == ".txt":
-                options["size"] = (width, height)
-            cameras = read_cameras(self.cameras, self.format, unit=self.unit, **options)
+            cameras = self._cameras(width, height)
             radial = read_radial_map(self.radial, self.near) if self.radial else None
         except InputError as error:
             raise InputError(f"clip {self.id}: {error.name}", error.expected, error.got, error.fix) from error
         return Footage(self.id, self.caption, video.frames, cameras, radial, self.near)
+
+    def _cameras(self, width: int, height: int) -> Cameras:
+        """The camera file's, with the lens of this record where it has none. A lens is never guessed."""
+        format = FORMATS[self.format] if self.format in FORMATS else FORMATS[detect_format(self.cameras).name]
+        options: dict[str, Any] = {}
+        takes = inspect.signature(format.read).parameters
+        if self.hfov is not None:
+            options["lens"] = Lens.from_fov(self.hfov, self.xi, width, height)
+        elif "focal" not in format.carries:
+            fix = "Give its degrees across the width, hfov, and its bend, xi."
+            raise InputError("lens", "one", f"none in {format.name} files", fix)
+        elif "size" in takes:
+            options["size"] = (width, height)
+        return read_cameras(self.cameras, self.format or format.name, unit=self.unit, **options)
 
 
 class FolderFootage:

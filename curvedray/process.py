@@ -28,11 +28,14 @@ class Process:
             raise InputError("training", "the package accelerate", "an environment without it", fix)
         from accelerate import Accelerator
 
-        self.accelerator = Accelerator(
-            cpu=not torch.cuda.is_available(),
-            log_with=tracker,
-            project_dir=str(out) if tracker else None,
-        )
+        on_cpu = not torch.cuda.is_available()
+        try:
+            self.accelerator = Accelerator(cpu=on_cpu, log_with=tracker, project_dir=str(out) if tracker else None)
+        except ValueError as error:
+            raise InputError("--tracker", "one that accelerate knows", tracker, str(error)) from error
+        if tracker and not self.accelerator.log_with:
+            fix = f"Install it (pip install {tracker}), or train without: the run's log.jsonl has the same numbers."
+            raise InputError("--tracker", "one that is installed", tracker, fix)
         self.tracked, self.precision = tracker is not None, recipe.precision
         if tracker:
             self.accelerator.init_trackers("curvedray", config=_flat_config(recipe.to_json()))

@@ -69,6 +69,9 @@ def test_what_does_not_fit_is_refused():
     one = footage(0)
     with pytest.raises(InputError, match="a camera a frame"):
         fitted(type(one)(one.id, "", one.video, one.cameras[:5]), SHAPE)
+    square = Cameras(Lens.from_fov(90.0, 0.0, 48, 48), one.cameras.world_from_camera, "metric")
+    with pytest.raises(InputError, match="lens"):
+        fitted(type(one)(one.id, "", one.video, square), SHAPE)
     unknown = Cameras(one.cameras.lens, one.cameras.world_from_camera, "arbitrary")
     with pytest.raises(InputError, match="unknown scale"):
         in_near_distances(type(one)(one.id, "", one.video, unknown, one.radial))
@@ -251,6 +254,18 @@ def test_panshot(tmp_path):
     assert float(read.cameras.lens.xi) == pytest.approx(0.6)
     cameras, _ = in_near_distances(read)
     torch.testing.assert_close(cameras.world_from_camera[:, :3, 3], one.cameras.world_from_camera[:, :3, 3] / 0.5)
+
+
+def test_a_lens_is_never_guessed(tmp_path):
+    one = write_parts(tmp_path, 0, "tum", ".txt")
+    row = {"video": "clip-0.mp4", "cameras": "clip-0.txt", "caption": "a"}
+    (tmp_path / "metadata.jsonl").write_text(json.dumps(row))
+    with pytest.raises(InputError, match="none in tum files"):
+        FolderFootage(tmp_path)[0]
+    (tmp_path / "metadata.jsonl").write_text(json.dumps(row | {"hfov": 150, "xi": 0.9}))
+    read = FolderFootage(tmp_path)[0]
+    assert float(read.cameras.lens.hfov) == pytest.approx(150.0, abs=1e-3)
+    torch.testing.assert_close(read.cameras.world_from_camera, one.cameras.world_from_camera, rtol=1e-4, atol=1e-5)
 
 
 def test_errors_name_the_clip_and_the_column(tmp_path):

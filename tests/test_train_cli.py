@@ -78,6 +78,7 @@ def test_the_command_lists_recipes_and_refuses_mistakes(tmp_path):
         (["train"], "a name"),
         (["train", "quik"], "Did you mean quick"),
         (["train", "quick", "--resume", "best"], "latest"),
+        (["train", "quick", "--tracker", "paper"], "accelerate knows"),
         (["train", "quick", "--data", "nowhere", "model=random"], "nowhere"),
         (["data", "check", "nowhere"], "nowhere"),
         (["data", "check", "world", "--size", "big"], "FRAMESxHEIGHTxWIDTH"),
