@@ -144,7 +144,7 @@ def test_the_experiments_have_the_papers_rows():
 class Nearly:
     """An estimator that turns every frame a little, by a number that depends on the video."""
 
-    name, version, floor = "nearly", "1", "none"
+    name, version, floor, every_frame = "nearly", "1", "none", False
 
     def __init__(self, folder):
         self.folder = folder

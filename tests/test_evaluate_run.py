@@ -48,8 +48,8 @@ def folder(tmp_path):
 
 
 def oracle(turn: float = 20.0) -> Oracle:
-    """Right about the pinhole, and as wrong about the fisheye as one likes; at stride 4."""
-    return Oracle({"bent": path(turn)[::4], "flat": path()[::4]})
+    """Right about the pinhole, and as wrong about the fisheye as one likes; one a frame, or one a scored frame."""
+    return Oracle({"bent": path(turn)[::4], "flat": path()})
 
 
 def scored(folder, estimator=None, stride=4, **options):
@@ -102,6 +102,15 @@ def test_one_pose_a_latent_frame_is_enough(folder):
     assert "shaped 48 x 32" in scored(folder)[0][1].failure
 
 
+def test_a_file_without_a_lens_is_given_one(folder):
+    (folder / "cameras" / "flat.json").unlink()
+    write_cameras(Cameras(Lens.from_fov(90.0, 0.0, 96, 64), path()), folder / "cameras" / "flat.txt", "kitti")
+    jobs = match([folder / "videos" / "flat.mp4"], folder / "cameras")
+    result = score_folder(jobs, oracle(), 4, folder / "report", format="kitti", lens="fisheye-150")[0]
+    assert not result.failure
+    assert (result.stratum, result.lens) == ("non-pinhole", "150 degrees, xi 1")
+
+
 def test_a_broken_video_is_a_failure_not_a_stop(folder):
     (folder / "videos" / "bent.mp4").write_bytes(b"not a video")
     results, _ = scored(folder)
@@ -125,7 +134,7 @@ def test_matching_refuses_what_is_ambiguous(folder):
 class Views:
     """An estimator of lens and horizon that sees darker frames as pitched."""
 
-    name, version, floor = "views", "1", "none"
+    name, version, floor, every_frame = "views", "1", "none", False
 
     def __init__(self):
         self.calls = 0
@@ -151,7 +160,7 @@ def test_lens_and_horizon_are_scored_against_the_reference_clip(folder):
 class Distances:
     """An estimator of distances that are right but for their scale."""
 
-    name, version, floor = "distances", "1", "none"
+    name, version, floor, every_frame = "distances", "1", "none", False
 
     def estimate(self, video, lens=None, clip=""):
         return Estimate(radial=np.full(video.shape[:3], 6.0))

@@ -22,6 +22,7 @@ from curvedray.cameras import Cameras
 from curvedray.errors import InputError
 from curvedray.evaluate import fidelity, geometry, lens, pose
 from curvedray.evaluate.estimators import Estimate, Estimator
+from curvedray.evaluate.estimators.protocol import at_stride
 from curvedray.evaluate.matching import Job
 from curvedray.evaluate.scores import Failure, Metric, Score
 from curvedray.evaluate.statistics import strata
@@ -92,12 +93,18 @@ def score_clip(job: Job, estimator: Estimator, stride: int, **camera_options: An
         return ClipResult(job.clip, failure=str(error))
     thumbnails = _thumbnails(video)
     try:
-        cameras, frames = _requested(job, video, stride, camera_options)
+        whole = _requested(job, video, camera_options)
+        cameras, frames = _at_stride(whole, len(video), stride), np.ascontiguousarray(video[::stride])
         described = _describe(cameras)
         result = ClipResult(job.clip, lens=described, stratum=strata([float(cameras.lens.xi.max())])[0])
-        answer = estimator.estimate(frames, cameras.lens, job.clip)
+        shown = (video, whole.lens) if estimator.every_frame else (frames, cameras.lens)
+        answer = estimator.estimate(*shown, job.clip)
         if isinstance(answer, Failure):
             return replace(result, failure=answer.reason, thumbnails=thumbnails)
+        if answer.poses is not None and estimator.every_frame:
+            chosen = at_stride(answer.poses, len(video), stride)
+            found = None if answer.found is None else answer.found[chosen]
+            answer = replace(answer, poses=answer.poses[chosen], found=found)
         result = _scored(result, answer, cameras)
         result = replace(result, scores=result.scores + _against_files(job, answer, estimator, frames, stride))
     except InputError as error:
@@ -109,25 +116,28 @@ def score_clip(job: Job, estimator: Estimator, stride: int, **camera_options: An
     return replace(result, note=answer.note, thumbnails=thumbnails)
 
 
-def _requested(job: Job, video: np.ndarray, stride: int, options: dict[str, Any]) -> tuple[Cameras, np.ndarray]:
-    """The requested cameras and the frames to score, both at the stride; one pose a latent frame is stretched by 4."""
+def _requested(job: Job, video: np.ndarray, options: dict[str, Any]) -> Cameras:
+    """The cameras that were asked for, their lens at the video's size; one a frame, or one a latent frame."""
     from curvedray.formats import read_cameras
 
     if job.cameras is None:
         raise InputError("cameras", f"a camera file named {job.clip}", "none")
-    cameras = read_cameras(job.cameras, **options)
     count, height, width = video.shape[:3]
-    steps = {count: 1, (count - 1) // 4 + 1: 4}
-    if cameras.frames not in steps:
+    sized: dict[str, Any] = {"size": (width, height)} if "lens" in options else {}
+    cameras = read_cameras(job.cameras, **options, **sized)
+    if cameras.frames not in (count, (count - 1) // 4 + 1):
         raise InputError("cameras", f"{count} poses, as the video has frames (or every 4th)", cameras.frames)
-    step = steps[cameras.frames]
-    if stride % step:
-        raise InputError("stride", f"a multiple of {step}, as the poses are", stride)
     size = cameras.lens.size
     if abs(size[0] * height - size[1] * width) > max(size[0], size[1]):
         raise InputError("cameras", f"a lens for an image shaped {width} x {height}", f"{size[0]} x {size[1]}")
-    chosen = cameras[:: stride // step]
-    return replace(chosen, lens=chosen.lens.resized(width, height)), np.ascontiguousarray(video[::stride])
+    return replace(cameras, lens=cameras.lens.resized(width, height))
+
+
+def _at_stride(cameras: Cameras, frames: int, stride: int) -> Cameras:
+    step = 1 if cameras.frames == frames else 4
+    if stride % step:
+        raise InputError("stride", f"a multiple of {step}, as the poses are", stride)
+    return cameras[:: stride // step]
 
 
 def _scored(result: ClipResult, answer: Estimate, cameras: Cameras) -> ClipResult:

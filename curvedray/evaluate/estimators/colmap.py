@@ -38,6 +38,7 @@ class Colmap:
     least_found: float = 0.8  # share of frames that must be registered; the others are interpolated and counted
     seed: int = 0
     name: str = "colmap"
+    every_frame: bool = False
     floor: str = "under 0.3 degrees a frame on rendered fisheye clips of 480 x 320 (tests/test_evaluate_estimators.py)"
 
     @property

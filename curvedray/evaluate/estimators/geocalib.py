@@ -29,6 +29,7 @@ class GeoCalib:
     model: Any
     version: str
     name: str = "geocalib"
+    every_frame: bool = False
     floor: str = "not measured here; k1 and k2 are not identifiable beyond about 100 degrees"
 
     @classmethod

@@ -18,6 +18,7 @@ class Oracle:
 
     name = "oracle"
     floor = "none: the poses are given"
+    every_frame = True
 
     def __init__(self, poses: Mapping[str, Float[Array, "_ 4 4"]]):
         self.poses = {clip: as_float64(path) for clip, path in poses.items()}
@@ -45,6 +46,4 @@ class Oracle:
         if clip not in self.poses:
             return Failure(f"no poses were given for clip {clip!r}")
         path = self.poses[clip]
-        if len(path) != len(video):
-            return Failure(f"{len(path)} poses were given for {len(video)} frames")
         return Estimate(poses=path, found=np.ones(len(path), dtype=bool))

@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float, UInt8
 from scipy.spatial.transform import Rotation, Slerp
 
 from curvedray.cameras import Lens
+from curvedray.errors import InputError
 from curvedray.evaluate.lens import RadialLens
 from curvedray.evaluate.scores import Failure
 
@@ -49,9 +50,24 @@ class Estimator(Protocol):
     @property
     def floor(self) -> str: ...
 
+    @property
+    def every_frame(self) -> bool:
+        """Whether it is shown the whole video whatever the stride, its poses thinned afterwards."""
+        ...
+
     def estimate(self, video: Frames, lens: Lens | None = None, clip: str = "") -> Estimate | Failure:
         """`lens` is the requested one (at the video's size), for estimators that need it known."""
         ...
+
+
+def at_stride(poses: Float[np.ndarray, "t 4 4"], frames: int, stride: int) -> slice:
+    """Which of the poses are scored: every stride-th of one a frame, or all where there is one a scored frame."""
+    scored = len(range(0, frames, stride))
+    if len(poses) == frames:
+        return slice(None, None, stride)
+    if len(poses) == scored:
+        return slice(None)
+    raise InputError("recovered poses", f"{frames}, one a frame, or {scored}, one a scored frame", len(poses))
 
 
 def filled(poses: dict[int, Float[np.ndarray, "4 4"]], frames: int) -> tuple[np.ndarray, np.ndarray]:

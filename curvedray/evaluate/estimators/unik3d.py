@@ -28,6 +28,7 @@ class UniK3D:
     mei: Any  # unik3d.utils.camera.MEI: fx fy cx cy k1 k2 p1 p2 xi, of which UCM is the undistorted case
     version: str
     name: str = "unik3d"
+    every_frame: bool = False
     floor: str = f"not measured here. {NOTICE}"
 
     @classmethod

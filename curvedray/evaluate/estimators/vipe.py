@@ -35,6 +35,7 @@ class Vipe:
     version: str = "nvidia-vipe"
     pipeline: str = "default"
     name: str = "vipe"
+    every_frame: bool = True
     floor: str = "not measured here; lens errors leak into its poses where the lens is not a pinhole"
 
     @classmethod
