@@ -14,15 +14,15 @@ from curvedray.errors import InputError
 COMMON_OPTIONS = {"unit": (str,), "fps": (int, float), "mirrored_world": (bool,)}
 SAID_OTHERWISE = ("path", "format", "dtype")
 
-group = typer.Typer(help="Camera files and moves: describe, convert, list.", no_args_is_help=True)
+group = typer.Typer(help="Camera files and moves: describe, make, convert, list.", no_args_is_help=True)
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for a script instead of words.")]
 Near = Annotated[
     float | None,
-    typer.Option(help="Near distance, in the file's unit (for --move in metres); the result is in unit `near`."),
+    typer.Option(help="Near distance, in the file's unit (of moves: in metres); the result is in unit `near`."),
 ]
-Size = Annotated[str | None, typer.Option(help="Image size as WIDTHxHEIGHT, for files that do not say it.")]
-LensName = Annotated[str | None, typer.Option("--lens", help="A lens by name, for files without one.")]
+Size = Annotated[str | None, typer.Option(help="Image size as WIDTHxHEIGHT (832x480), unless the file says it.")]
+LensName = Annotated[str | None, typer.Option("--lens", help="A lens by name (pinhole-90), unless the file has one.")]
 Options = Annotated[
     list[str] | None, typer.Option("--option", help="A reader's own option as NAME=VALUE; may be repeated.")
 ]
@@ -73,7 +73,9 @@ def describe(
 def make(
     move: Annotated[str, typer.Argument(help='The moves: "orbit left 40deg, then dolly in 0.5".')],
     target: Annotated[Path, typer.Argument(help="The camera file to write.")],
-    target_format: Annotated[str | None, typer.Option("--to", help="The format to write; from the ending.")] = None,
+    target_format: Annotated[
+        str | None, typer.Option("--to", help="The format to write; from the ending if left out.")
+    ] = None,
     lens: LensName = None,
     frames: Annotated[int, typer.Option(help="How many frames.")] = 81,
     size: Size = None,
@@ -92,8 +94,12 @@ def make(
 def convert(
     source: Annotated[Path, typer.Argument(help="The camera file to read.")],
     target: Annotated[Path, typer.Argument(help="The camera file to write.")],
-    source_format: Annotated[str | None, typer.Option("--from", help="Its format; found from its content.")] = None,
-    target_format: Annotated[str | None, typer.Option("--to", help="The format to write; from the ending.")] = None,
+    source_format: Annotated[
+        str | None, typer.Option("--from", help="Its format; found from its content if left out.")
+    ] = None,
+    target_format: Annotated[
+        str | None, typer.Option("--to", help="The format to write; from the ending if left out.")
+    ] = None,
     near: Near = None,
     frames: Annotated[int | None, typer.Option(help="Resample in time to this many frames.")] = None,
     relative: Annotated[bool, typer.Option("--relative", help="Put the first camera at the origin.")] = False,

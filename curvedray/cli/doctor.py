@@ -22,7 +22,7 @@ def doctor(as_json: bool = typer.Option(False, "--json", help="Print the finding
         return
     table = Table("", "what", "found", "needed for", box=None, pad_edge=False)
     for finding in findings:
-        mark = "[green]✓[/green]" if finding.ok else "[yellow]–[/yellow]"
+        mark = "[green]ok[/green]" if finding.ok else "[yellow]--[/yellow]"  # a plain terminal has no ticks
         table.add_row(mark, finding.what, finding.found, finding.needed_for)
     console = Console(highlight=False)
     console.print(table)
