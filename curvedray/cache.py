@@ -18,6 +18,7 @@ from torch import Tensor
 
 from curvedray.cameras import Cameras, Lens
 from curvedray.clips import Clip, FootageSource, VideoShape, encoded
+from curvedray.disk import writing
 from curvedray.errors import InputError
 from curvedray.media import whole_file
 from curvedray.models import VideoModel
@@ -60,7 +61,8 @@ def build_cache(
         wanted = range(first, min(first + clips_a_shard, len(source)))
         if not _is_whole(path, key, probe):
             tensors, notes = _encode_shard(source, model, shape, wanted, getattr(torch, dtype), tick)
-            with whole_file(path) as temporary:
+            fix = "Make room and run the same command again: it goes on where it stopped."
+            with writing(f"cache {folder}", fix), whole_file(path) as temporary:
                 save_file({**tensors, "probe": probe}, temporary, {"key": key, "notes": json.dumps(notes)})
             made += 1
         notes = _notes(path)

@@ -4,7 +4,6 @@ A checkpoint is written under a hidden name and renamed when all of it is on the
 moment leaves the one before. One that does not match its checksums is passed over when resuming.
 """
 
-import errno
 import hashlib
 import json
 import logging
@@ -20,6 +19,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from curvedray.disk import writing
 from curvedray.errors import InputError
 from curvedray.media import whole_file
 
@@ -42,32 +42,29 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int) -> Path:
     """Write `folder/step-000500` and then forget all but the newest `keep`."""
     path = folder / f"step-{checkpoint.step:06d}"
     unfinished = folder / f".{path.name}"
+    fix = f"Make room and go on with --resume latest: {_newest_before(path)}."
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        _forget(unfinished)
-        _forget(path)
-        unfinished.mkdir()
-        sums = {}
-        for name in ("weights", "optimiser", "average"):
-            file = unfinished / f"{name}.safetensors"
-            save_file({key: x.detach().cpu().contiguous() for key, x in getattr(checkpoint, name).items()}, file)
-            sums[file.name] = _on_disk(file)
-        record = {"step": checkpoint.step, "recipe": checkpoint.recipe, "sha256": sums}
-        state = unfinished / STATE
-        state.write_text(json.dumps(record, indent=1))
-        _on_disk(state)
-        os.replace(unfinished, path)
-        _on_disk(folder)
-    except (OSError, SafetensorError) as error:
+        with writing(f"checkpoint of step {checkpoint.step}", fix):
+            folder.mkdir(parents=True, exist_ok=True)
+            _forget(unfinished)
+            _forget(path)
+            unfinished.mkdir()
+            sums = {}
+            for name in ("weights", "optimiser", "average"):
+                file = unfinished / f"{name}.safetensors"
+                save_file({key: x.detach().cpu().contiguous() for key, x in getattr(checkpoint, name).items()}, file)
+                sums[file.name] = _on_disk(file)
+            record = {"step": checkpoint.step, "recipe": checkpoint.recipe, "sha256": sums}
+            state = unfinished / STATE
+            state.write_text(json.dumps(record, indent=1))
+            _on_disk(state)
+            os.replace(unfinished, path)
+            _on_disk(folder)
+            for old in checkpoint_folders(folder)[:-keep]:
+                _forget(old)
+    except InputError:
         shutil.rmtree(unfinished, ignore_errors=True)
-        raise InputError(
-            f"checkpoint of step {checkpoint.step}",
-            "room on the disk and leave to write",
-            "a full disk" if _is_full(error) else error,
-            f"Make room and go on with --resume latest: {_newest_words(folder)}.",
-        ) from error
-    for old in checkpoint_folders(folder)[:-keep]:
-        _forget(old)
+        raise
     return path
 
 
@@ -108,9 +105,9 @@ def checkpoint_folders(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("step-*") if path.is_dir())
 
 
-def _newest_words(folder: Path) -> str:
-    kept = checkpoint_folders(folder)
-    return f"the last good checkpoint is {kept[-1].name}" if kept else "there is no earlier checkpoint"
+def _newest_before(path: Path) -> str:
+    earlier = [other.name for other in checkpoint_folders(path.parent) if other.name < path.name]
+    return f"the last good checkpoint is {earlier[-1]}" if earlier else "there is no earlier checkpoint"
 
 
 def _forget(path: Path) -> None:
@@ -134,11 +131,6 @@ def _on_disk(path: Path) -> str:
 def _checksum(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _is_full(error: Exception) -> bool:
-    full = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-    return (isinstance(error, OSError) and error.errno in full) or any(f"os error {i}" in str(error) for i in full)
 
 
 # -- what optimisers remember, by the name of the weight

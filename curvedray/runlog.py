@@ -1,22 +1,21 @@
 """What a run says while it runs: a line of JSON a step, a bar with the time left, and the recipe beside them."""
 
 import json
-import logging
-import os
 import time
 from collections import deque
+from io import FileIO
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from curvedray.clips import Skipped
-from curvedray.errors import InputError
+from curvedray.disk import writing
 from curvedray.media import whole_file
 from curvedray.recipes import Recipe
 
-log = logging.getLogger(__name__)
+RESUME = "Make room and go on with --resume latest."
 
 
 class RunLog:
@@ -26,7 +25,7 @@ class RunLog:
         self.out, self.recipe, self.first, self.shown = out, recipe, first, shown
         self.losses: deque[float] = deque(maxlen=max(1, recipe.steps // 10))
         self._busy, self._began, self._reported = 0.0, time.perf_counter(), 0
-        self._file: TextIO | None = None
+        self._file: FileIO | None = None
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -40,10 +39,12 @@ class RunLog:
     def __enter__(self) -> "RunLog":
         self._began = time.perf_counter()
         if self.shown:
-            with whole_file(self.out / "recipe.json") as temporary:
-                temporary.write_text(json.dumps(self.recipe.to_json(), indent=1))
-            forget_from(self.out / "log.jsonl", self.first)
-            self._file = (self.out / "log.jsonl").open("a")
+            with writing(str(self.out), RESUME):
+                with whole_file(self.out / "recipe.json") as temporary:
+                    temporary.write_text(json.dumps(self.recipe.to_json(), indent=1))
+                forget_from(self.out / "log.jsonl", self.first)
+                # Unbuffered: a line that finds no room must not be tried again when the file is closed.
+                self._file = (self.out / "log.jsonl").open("ab", buffering=0)
         self._bar.start()
         self._task = self._bar.add_task("loss      ", total=self.recipe.steps, completed=self.first)
         return self
@@ -98,14 +99,8 @@ class RunLog:
     def _write(self, record: dict[str, Any]) -> None:
         if self._file is None:
             return
-        try:
-            self._file.write(json.dumps(record) + "\n")
-            self._file.flush()
-        except OSError as error:
-            fix = "Make room and go on with --resume latest."
-            raise InputError(
-                f"{self.out / 'log.jsonl'}", "room on the disk", os.strerror(error.errno or 0), fix
-            ) from error
+        with writing(str(self.out / "log.jsonl"), RESUME):
+            self._file.write((json.dumps(record) + "\n").encode())
 
 
 def forget_from(path: Path, step: int) -> None:

@@ -30,6 +30,7 @@ from curvedray.checkpoints import (
     save_transformer,
 )
 from curvedray.clips import Batch, ClipSource, Footage, Skipped, gathered, readable
+from curvedray.disk import writing
 from curvedray.embedded import EmbeddedModel, save_embedded
 from curvedray.errors import InputError
 from curvedray.models import VideoModel
@@ -37,7 +38,7 @@ from curvedray.muon import Muon
 from curvedray.objective import Draws, draw, looking, losses
 from curvedray.process import Process
 from curvedray.recipes import Recipe, differences
-from curvedray.runlog import RunLog
+from curvedray.runlog import RESUME, RunLog
 from curvedray.sources import video_shape
 from curvedray.validate import validate
 
@@ -82,7 +83,7 @@ def train(
 
     def validate_at(step: int) -> None:
         if process.is_first and validation:
-            with averaged(trained, average):
+            with averaged(trained, average), writing(f"validation of step {step}", RESUME):
                 log.validated(step, validate(recipe, model, adapter, validation, shape, out, step, empty_text))
         process.wait()
 
@@ -147,7 +148,7 @@ def train(
 
     finished = saved == recipe.steps
     if finished and process.is_first:
-        with averaged(trained, average):
+        with averaged(trained, average), writing(f"weights in {out}", RESUME):
             _save_weights(recipe, model, adapter, out)
     process.finish()
     return Result(

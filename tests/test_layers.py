@@ -21,7 +21,7 @@ models adapter_config methods adapter adapter_file ucpe_weights
 flow wan words codec embedded cost
 raycast themes world preview
 generate video_recipe make_video
-clips data_check folders cache recipes sources objective validate process estimate runlog muon checkpoints train
+clips data_check folders disk cache recipes sources objective validate process estimate runlog muon checkpoints train
 evaluate bench demo
 doctor
 app cli __main__

@@ -1,5 +1,6 @@
 """The loop survives: kill -9 anywhere, full disks, broken clips and checkpoints; and many processes train as one."""
 
+import errno
 import json
 import os
 import random
@@ -18,9 +19,11 @@ from tiny import TinyFootage, TinyModel, footage
 from train_tiny import TINY, die_inside_a_checkpoint, run
 
 from curvedray.adapter_file import load_adapter
+from curvedray.cache import build_cache
 from curvedray.checkpoints import latest_checkpoint
 from curvedray.clips import EncodedOnTheFly, VideoShape, encoded
 from curvedray.errors import InputError
+from curvedray.objective import losses
 from curvedray.recipes import with_overrides
 from curvedray.runlog import forget_from, read_log
 from curvedray.validate import clip_loss
@@ -154,6 +157,22 @@ def test_a_full_disk_is_said_and_loses_nothing(tmp_path, whole):
     same_run(tmp_path, whole)
 
 
+def test_a_disk_that_fills_anywhere_is_said(tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    for place in ("curvedray.train.save_adapter", "curvedray.runlog.whole_file", "curvedray.validate.write_video"):
+        with monkeypatch.context() as patch:
+            patch.setattr(place, full)
+            with pytest.raises(InputError, match="a full disk"):
+                run(tmp_path / place, ["steps=1", "every.validate=1"], validation=[footage(20)])
+    with monkeypatch.context() as patch:
+        patch.setattr("curvedray.cache.save_file", full)
+        with pytest.raises(InputError, match=r"full disk.*run the same command again"):
+            build_cache(TinyFootage(2), TinyModel(), SHAPE, tmp_path / "cache")
+    assert not list(tmp_path.glob("cache/*"))
+
+
 def test_a_broken_clip_is_skipped_counted_and_reported(tmp_path):
     result = run(tmp_path, broken=(3,))
     assert result.skipped == 1
@@ -164,14 +183,20 @@ def test_a_broken_clip_is_skipped_counted_and_reported(tmp_path):
     assert len(loss_lines(tmp_path)) == TINY.steps
 
 
-def test_a_loss_that_is_not_a_number_stops_with_the_last_checkpoint_kept(tmp_path):
-    run(tmp_path / "good", ["steps=4"])
-    with pytest.raises(InputError, match=r"finite numbers.*step") as stopped:
-        run(tmp_path / "bad", ["lr=1e30", "warmup=0"])
-    assert "lower lr" in str(stopped.value)
-    assert not (tmp_path / "bad" / "adapter.safetensors").exists()
-    for record in read_log(tmp_path / "bad" / "log.jsonl"):
-        assert record["loss"] == record["loss"]
+def test_a_loss_that_is_not_a_number_stops_with_the_last_checkpoint_kept(tmp_path, whole, monkeypatch):
+    passes = iter(range(100))
+
+    def breaks(*args):
+        flow, radial = losses(*args)
+        return (flow * float("nan") if next(passes) == 5 else flow), radial
+
+    monkeypatch.setattr("curvedray.train.losses", breaks)
+    with pytest.raises(InputError, match=r"finite numbers.*step 5.*checkpoint is of step 4.*lower lr"):
+        run(tmp_path)
+    assert not (tmp_path / "adapter.safetensors").exists()
+    assert len(loss_lines(tmp_path)) == 5
+    run(tmp_path, resume=True)
+    same_run(tmp_path, whole)
 
 
 def test_a_run_is_not_overwritten_nor_resumed_as_another(tmp_path):
@@ -185,7 +210,7 @@ def test_a_run_is_not_overwritten_nor_resumed_as_another(tmp_path):
 
 def test_a_model_is_left_as_it_was_however_a_run_ends(tmp_path, whole):
     model = TinyModel()
-    with pytest.raises(InputError, match="finite numbers"):
+    with pytest.raises(InputError, match="finite numbers"):  # this one diverges by itself
         run(tmp_path / "bad", ["lr=1e30", "warmup=0"], model=model)
     run(tmp_path / "good", model=model)
     same_run(tmp_path / "good", whole)
