@@ -162,7 +162,8 @@ def _pycolmap() -> Any:
     except ImportError as error:
         fix = "Install it with: pip install 'curvedray[sfm]'"
         raise InputError("estimator colmap", "the package pycolmap", "it is not installed", fix) from error
-    pycolmap.logging.minloglevel = pycolmap.logging.Level.ERROR.value
+    # What fails is returned as a Failure with its reason, so COLMAP itself stays quiet.
+    pycolmap.logging.minloglevel = pycolmap.logging.Level.FATAL.value
     return pycolmap
 
 
