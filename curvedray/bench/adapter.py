@@ -4,6 +4,7 @@ Three blocks of Wan-1.3B's width stand for its thirty: as there, a third of them
 """
 
 import multiprocessing
+import os
 import statistics
 import time
 from dataclasses import dataclass
@@ -57,8 +58,7 @@ def adapter_share(method: str = "crepe", repeats: int = 5, grid: TokenGrid = GRI
             stage.step(enabled)
             taken.append(time.process_time() - start)
     ratio = statistics.median(both / alone for both, alone in zip(seconds[True], seconds[False], strict=True))
-    with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
-        alone, with_adapter = (pool.apply(_peak, (name, grid)) for name in ("none", method))
+    alone, with_adapter = (_in_fresh_process(name, grid) for name in ("none", method))
     shares = []
     for size in (grid, FULL_GRID):
         counted = backbone_operations(stage.transformer, size, TEXT_TOKENS)
@@ -93,12 +93,22 @@ class _Stage:
             return self.transformer(**call, return_dict=False)[0]
 
 
-def _peak(method: str, grid: TokenGrid) -> float:
-    """MiB of weights and of what a step needs beyond them at its largest, in a process that has made none before.
+def _in_fresh_process(method: str, grid: TokenGrid) -> float:
+    """`_peak` in a process that gives freed memory back at once (glibc's own variable), so that peaks compare."""
+    before = dict(os.environ)
+    os.environ["MALLOC_MMAP_THRESHOLD_"] = str(2**20)
+    try:
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            return float(pool.apply(_peak, (method, grid)))
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
-    Later steps reuse memory that was kept, and show nothing. Not a number where the system does not tell.
-    """
+
+def _peak(method: str, grid: TokenGrid) -> float:
+    """MiB of weights and of what a step needs beyond them at its largest. Not a number where the system is silent."""
     stage = _Stage(method, grid)
+    stage.step(True)
     growth = peak_growth(lambda: stage.step(True))
     weights = parameter_count(stage.transformer) + parameter_count(stage.adapter)
     return float("nan") if growth is None else growth + weights * 4 / 2**20
