@@ -49,14 +49,20 @@ def build_cache(
     *,
     dtype: CacheDtype = "float32",
     clips_a_shard: int = CLIPS_A_SHARD,
+    share: tuple[int, int] = (0, 1),
     tick: Callable[[int, int], None] = lambda done, total: None,
 ) -> CacheReport:
-    """Encode every clip of a source once. Clips that cannot be read are left out and named in the report."""
+    """Encode every clip of a source once. Clips that cannot be read are left out and named in the report.
+
+    Several processes may share the work: `share` is this one's number and how many there are, and the report is of
+    its own shards.
+    """
     if not len(source):
         raise InputError("clips", "at least one", "none")
     key, probe = _key(source, shape, dtype), _probe(model)
     made, skipped, clips = 0, [], 0
-    for number, first in enumerate(range(0, len(source), clips_a_shard)):
+    rank, count = share
+    for number, first in list(enumerate(range(0, len(source), clips_a_shard)))[rank::count]:
         path = folder / f"shard-{number:05d}.safetensors"
         wanted = range(first, min(first + clips_a_shard, len(source)))
         if not _is_whole(path, key, probe):
@@ -69,8 +75,6 @@ def build_cache(
         skipped += [(name, reason) for name, reason in notes["skipped"]]
         clips += len(notes["ids"])
         tick(wanted.stop, len(source))
-    if not clips:
-        raise InputError("clips", "some that can be read", f"none of {len(source)}", f"The first says: {skipped[0][1]}")
     size = sum(path.stat().st_size for path in folder.glob("shard-*.safetensors"))
     return CacheReport(clips, tuple(skipped), size, made)
 
@@ -175,6 +179,9 @@ class CachedClips:
             raise InputError(f"cache {folder}", "whole shards", error, fix) from error
         self.skipped = [tuple(i) for notes in self._notes for i in notes["skipped"]]
         self._places = [(s, i) for s, notes in enumerate(self._notes) for i in range(len(notes["ids"]))]
+        if not self._places:
+            fix = f"The first says: {self.skipped[0][1]}"
+            raise InputError("clips", "some that can be read", f"none of {len(self.skipped)}", fix)
         self.empty_text = self._shards[0].get_tensor("empty_text").float()
 
     def __len__(self) -> int:

@@ -7,6 +7,7 @@ would have to know about hooks, accumulation and weights that a method does not 
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from datetime import timedelta
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -27,10 +28,16 @@ class Process:
             fix = "Install it: pip install 'curvedray[train]'."
             raise InputError("training", "the package accelerate", "an environment without it", fix)
         from accelerate import Accelerator
+        from accelerate.utils import InitProcessGroupKwargs
 
-        on_cpu = not torch.cuda.is_available()
         try:
-            self.accelerator = Accelerator(cpu=on_cpu, log_with=tracker, project_dir=str(out) if tracker else None)
+            self.accelerator = Accelerator(
+                cpu=not torch.cuda.is_available(),
+                log_with=tracker,
+                project_dir=str(out) if tracker else None,
+                # While one process encodes clips or makes validation videos, the others wait as long as it takes.
+                kwargs_handlers=[InitProcessGroupKwargs(timeout=timedelta(days=1))],
+            )
         except ValueError as error:
             raise InputError("--tracker", "one that accelerate knows", tracker, str(error)) from error
         if tracker and not self.accelerator.log_with:

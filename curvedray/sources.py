@@ -83,12 +83,13 @@ def open_clips(
     model: VideoModel,
     out: Path,
     *,
-    make: bool = True,
+    share: tuple[int, int] = (0, 1),
+    wait: Callable[[], None] = lambda: None,
     tick: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[ClipSource, CacheReport | None]:
     """The clips to train on, less those held out: from the recipe's cache, made or finished first, or on the fly.
 
-    Where several processes train, only the first makes the cache (`make`); the others open it after it is done.
+    Where several processes train, each makes its `share` of the cache, and they `wait` for one another to open it.
     """
     shape = video_shape(recipe.data, model)
     footage = open_footage(recipe.data.source, shape, recipe.data.clips)
@@ -96,9 +97,8 @@ def open_clips(
     if recipe.data.cache == "off":
         return Without(EncodedOnTheFly(footage, model, shape), held_out), None
     folder = out / "cache" if recipe.data.cache == "auto" else Path(recipe.data.cache)
-    report = None
-    if make:
-        report = build_cache(footage, model, shape, folder, dtype=recipe.data.cache_dtype, tick=tick)
+    report = build_cache(footage, model, shape, folder, dtype=recipe.data.cache_dtype, share=share, tick=tick)
+    wait()
     return Without(CachedClips(folder), held_out), report
 
 

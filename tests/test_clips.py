@@ -167,10 +167,19 @@ def test_a_cache_of_something_else_is_refused(tmp_path):
     other.encode_text = lambda prompts: 1 + TinyModel.encode_text(other, prompts)
     with pytest.raises(InputError, match="this model's encoders"):
         build_cache(TinyFootage(2), other, SHAPE, tmp_path)
+    build_cache(TinyFootage(2, broken=(0, 1)), TinyModel(), SHAPE, tmp_path / "other")
     with pytest.raises(InputError, match="none of 2"):
-        build_cache(TinyFootage(2, broken=(0, 1)), TinyModel(), SHAPE, tmp_path / "other")
+        CachedClips(tmp_path / "other")
     with pytest.raises(InputError, match="data cache"):
         CachedClips(tmp_path / "nothing")
+
+
+def test_processes_share_the_work_of_a_cache(tmp_path):
+    model = TinyModel()
+    for rank in (1, 0):
+        report = build_cache(TinyFootage(5), model, SHAPE, tmp_path, clips_a_shard=2, share=(rank, 2))
+        assert report.made == 2 - rank
+    assert [CachedClips(tmp_path)[i].id for i in range(5)] == [f"clip-{i}" for i in range(5)]
 
 
 def test_half_precision_halves_the_latents(tmp_path):

@@ -64,11 +64,8 @@ def train(
         console.print(f"{chosen.name}: {expected}")
 
     with progress_bar("clips into the cache", shown=process.is_first and chosen.data.cache != "off") as tick:
-        if process.is_first:
-            clips, report = open_clips(chosen, opened, out, tick=tick)
-        process.wait()
-        if not process.is_first:
-            clips, report = open_clips(chosen, opened, out, make=False)
+        share = (process.rank, process.count)
+        clips, report = open_clips(chosen, opened, out, share=share, wait=process.wait, tick=tick)
     if report is not None and report.skipped:
         console.print(f"{len(report.skipped)} clips were left out; the first: {': '.join(report.skipped[0])}")
     held_out = validation_clips(chosen, opened) if chosen.every.validate and process.is_first else []
