@@ -208,9 +208,11 @@ class _Reader:
         return float(self.tokens[self.at - 1])
 
     def whole(self) -> int:
-        if not self.peek().isdecimal():
-            raise self.error("a whole number of 0 or more")
-        return int(self.number())
+        word = self.peek()
+        if not (word.isdecimal() and len(word) < 19):
+            raise self.error("a whole number of 0 or more, of at most 18 digits")
+        self.at += 1
+        return int(word)
 
     def quantity(self, bare: Measure) -> Quantity:
         """A number with its unit; without one it is in `bare`."""

@@ -101,6 +101,8 @@ def test_list_has_every_move_lens_and_format() -> None:
         (["describe", "--move", "static", "--size", "832"], "WIDTHxHEIGHT"),
         (["describe", "--move", "static", "--size", "0x480"], "WIDTHxHEIGHT"),
         (["describe", "--move", "static", "--size", "99999999x480"], "each from 1 to 16384"),
+        (["describe", "--move", "static", "--size", "9" * 5000 + "x480"], "each from 1 to 16384"),
+        (["describe", "--move", "handheld seed " + "9" * 400], "at most 18 digits"),
         (["describe", "--move", "static", "--lens", ""], "one of pinhole-60"),
         (["describe", "--move", "static", "--lens", "fisheye-150@nan"], "Lens.xi"),
         (["describe", "--move", "(" * 3000 + "static"], "at most 50 brackets"),

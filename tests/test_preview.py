@@ -121,7 +121,8 @@ def test_the_command_writes_a_video_and_a_sheet(run, tmp_path):
 
 def test_the_command_reads_camera_files_and_captions(run, tmp_path):
     write_cameras(trajectory("pan right 30deg", LENS, 3), tmp_path / "path.json")
-    assert run("--camera", "path.json", "--scene", "7", "-o", "a.mp4", "--frames", "2").exit_code == 0
+    words = ("--scene", "7", "-o", "a.mp4", "--frames", "2", "--option", "unit=metric", "--json")
+    assert json.loads(run("--camera", "path.json", *words).stdout)["unit"] == "metric"
     caption = "a red ball and a blue box in a night courtyard"
     result = run("--camera", "path.json", "--scene", caption, "--size", "32x24", "--lens", "pinhole-60", "-o", "b.mp4")
     assert result.exit_code == 0, result.output
@@ -133,6 +134,8 @@ def test_the_command_reads_camera_files_and_captions(run, tmp_path):
     [
         (),
         ("--move", "static", "--camera", "x.json"),
+        ("--move", "static", "--option", "unit=near"),
+        ("--move", "static", "--scene", "9" * 5000),
         ("--move", "fly away"),
         ("--move", "static", "--lens", "fish"),
         ("--move", "static", "--size", "huge"),

@@ -1,18 +1,13 @@
 """`curvedray cameras`: what a camera file holds, in words; one format into another; what there is to choose from."""
 
-import ast
 import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from curvedray.cli.shared import pixels
+from curvedray.cli.shared import Options, pixels, reader_options
 from curvedray.errors import InputError
-
-# What every format takes, with its types, and what `--option` must not say for it.
-COMMON_OPTIONS = {"unit": (str,), "fps": (int, float), "mirrored_world": (bool,)}
-SAID_OTHERWISE = ("path", "format", "dtype")
 
 group = typer.Typer(help="Camera files and moves: describe, make, convert, list.", no_args_is_help=True)
 
@@ -23,9 +18,6 @@ Near = Annotated[
 ]
 Size = Annotated[str | None, typer.Option(help="Image size as WIDTHxHEIGHT (832x480), unless the file says it.")]
 LensName = Annotated[str | None, typer.Option("--lens", help="A lens by name (pinhole-90), unless the file has one.")]
-Options = Annotated[
-    list[str] | None, typer.Option("--option", help="A reader's own option as NAME=VALUE; may be repeated.")
-]
 
 
 def register(app: typer.Typer) -> None:
@@ -49,13 +41,13 @@ def describe(
 
     from curvedray.describe import describe as say
 
-    found = None
+    found, reason = None, ""
     if move is not None:
         if file is not None or format or option:
             raise InputError("describe", "a file with its options, or --move, not both", file or format or option)
         cameras = _moved(move, lens, frames, size, near)
     else:
-        cameras, found = _read(file, format, size, lens, option)
+        cameras, found, reason = _read(file, format, size, lens, option)
         cameras = _adjusted(cameras, near, frames)
     description = say(cameras)
     if as_json:
@@ -64,7 +56,7 @@ def describe(
     console = Console(highlight=False, soft_wrap=True)
     console.print(str(description), markup=False)
     if found:
-        console.print(f"format {found}", markup=False)
+        console.print(f"format {found} ({reason})", markup=False)
     if description.move:
         console.print(f'as text: "{description.move}"', markup=False)
 
@@ -111,7 +103,7 @@ def convert(
     """Read one camera format and write another; rescaled, resampled or moved to the origin if asked."""
     from curvedray.formats import write_cameras
 
-    cameras, found = _read(source, source_format, size, lens, option)
+    cameras, found, _ = _read(source, source_format, size, lens, option)
     cameras = _adjusted(cameras, near, frames)
     write_cameras(cameras.relative_to_first() if relative else cameras, target, target_format)
     _report(cameras, target, f"{source} ({found}) -> ", as_json)
@@ -178,16 +170,16 @@ def _moved(move: str, lens: str | None, frames: int | None, size: str | None, ne
 
 
 def _read(file: Path | None, format: str | None, size: str | None, lens: str | None, option: list[str] | None) -> Any:
-    """The file's cameras and its format's name."""
+    """The file's cameras, its format's name, and how that is known."""
     from curvedray.formats import detect_format, read_cameras
 
     if file is None:
         raise InputError("describe", "a camera file, or --move", "neither")
-    options = dict(_option(i) for i in option or [])
+    options = reader_options(option)
     given = {"size": pixels(size), "lens": lens}
     options |= {name: value for name, value in given.items() if value is not None}
-    name = format or detect_format(file).name
-    return read_cameras(file, name, **options), name
+    name, reason = (format, "as you said") if format else detect_format(file)
+    return read_cameras(file, name, **options), name, reason
 
 
 def _adjusted(cameras: Any, near: float | None, frames: int | None) -> Any:
@@ -207,19 +199,3 @@ def _report(cameras: Any, file: Path, source: str, as_json: bool) -> None:
     count = f"{len(cameras)} camera{'s' * (len(cameras) != 1)}"
     words = f"{source}{file}: {count}, unit {cameras.unit}"
     Console(stderr=True, highlight=False, soft_wrap=True).print(words, markup=False)
-
-
-def _option(text: str) -> tuple[str, Any]:
-    """NAME=VALUE, where a value that is a Python literal (a number, a tuple, True) is taken as that, else as text."""
-    name, equals, said = text.partition("=")
-    name = name.replace("-", "_")
-    if not (name and equals) or name in SAID_OTHERWISE:
-        raise InputError("--option", "NAME=VALUE, a reader's own option", text)
-    try:
-        value = ast.literal_eval(said)
-    except (ValueError, SyntaxError):
-        value = said
-    kinds = COMMON_OPTIONS.get(name, (object,))
-    if not isinstance(value, kinds) or (isinstance(value, bool) and float in kinds):
-        raise InputError(f"--option {name}", " or ".join(kind.__name__ for kind in kinds), repr(value))
-    return name, value

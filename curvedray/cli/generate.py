@@ -92,6 +92,7 @@ def generate(
 ) -> None:
     """Generate a video that follows a camera and a lens."""
     from curvedray.cli import console
+    from curvedray.cli.shared import pixels
     from curvedray.cost import generation_cost
     from curvedray.errors import InputError
     from curvedray.formats import read_cameras
@@ -120,7 +121,7 @@ def generate(
         parts = load_parts(name, files[0] or "none", files[1], dtype=recipe.dtype, **loading)
     else:
         assert prompt is not None
-        width, height = _size(size)
+        width, height = pixels(size) or (None, None)
         parts = load_parts(model or "", adapter, radial, dtype=dtype, **loading)
         recipe = new_recipe(
             parts,
@@ -154,15 +155,3 @@ def generate(
         typer.echo(json.dumps(report, indent=2))
     elif files_written:
         console.print("wrote " + ", ".join(str(file) for file in files_written), markup=False)
-
-
-def _size(text: str | None) -> tuple[int | None, int | None]:
-    """832x480 -> (832, 480)."""
-    from curvedray.errors import InputError
-
-    if text is None:
-        return None, None
-    sides = text.lower().split("x")
-    if len(sides) != 2 or not all(side.isdecimal() and int(side) > 0 for side in sides):
-        raise InputError("--size", "WIDTHxHEIGHT, as in 832x480", text)
-    return int(sides[0]), int(sides[1])

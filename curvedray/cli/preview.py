@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from curvedray.cli.shared import Options, pixels, progress, reader_options
+from curvedray.errors import InputError
+
 if TYPE_CHECKING:
     from curvedray.cameras import Cameras
     from curvedray.raycast import Scene
@@ -29,19 +32,23 @@ def preview(
             help='What to look at: a caption, "a red ball and a blue box in a desert courtyard", or a number.'
         ),
     ] = None,
+    option: Options = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the description and the files as JSON.")] = False,
 ) -> None:
     """Render, in seconds, what a camera would see, beside its path and its lens: a video and a PNG."""
-    from curvedray.cli.shared import progress
     from curvedray.media import video_path, write_png, write_video
     from curvedray.preview import preview as look
 
     output = video_path(output)
     place = None if scene is None else _scene(scene)
     if camera is None:
+        if option:
+            raise InputError("--option", "a camera file to read", "none", "Name it with --camera.")
         cameras = _moved(move, lens, frames, size, fps, place)
     else:
-        cameras = _read(camera, move, lens, frames, size, fps)
+        if move is not None:
+            raise InputError("preview", "--move or --camera", "both")
+        cameras = _read(camera, reader_options(option), lens, frames, size, fps)
     seen = look(
         cameras,
         place,
@@ -66,8 +73,6 @@ def _moved(
     move: str | None, lens: str | None, frames: int | None, size: str | None, fps: float | None, scene: "Scene | None"
 ) -> "Cameras":
     """The cameras of a move; metres in it are metres of the scene."""
-    from curvedray.cli.shared import pixels
-    from curvedray.errors import InputError
     from curvedray.lenses import named_lens
     from curvedray.preview import scene_near
     from curvedray.trajectories import trajectory
@@ -80,24 +85,21 @@ def _moved(
 
 
 def _read(
-    file: Path, move: str | None, lens: str | None, frames: int | None, size: str | None, fps: float | None
+    file: Path, said: dict[str, Any], lens: str | None, frames: int | None, size: str | None, fps: float | None
 ) -> "Cameras":
     """The cameras of a file. A size or lens that its format does not take changes the lens it has."""
     from dataclasses import replace
     from inspect import signature
 
-    from curvedray.cli.shared import pixels
-    from curvedray.errors import InputError
     from curvedray.formats import FORMATS, detect_format, read_cameras
     from curvedray.lenses import named_lens
     from curvedray.trajectories import resample
 
-    if move is not None:
-        raise InputError("preview", "--move or --camera", "both")
     wanted = pixels(size)
     known = signature(FORMATS[detect_format(file).name].read).parameters
     options: dict[str, Any] = {"size": wanted, "lens": lens}
-    cameras = read_cameras(file, **{name: i for name, i in options.items() if i is not None and name in known})
+    taken = {name: i for name, i in options.items() if i is not None and name in known}
+    cameras = read_cameras(file, **(said | taken))
     if wanted is not None and cameras.lens.size != wanted:
         cameras = replace(cameras, lens=cameras.lens.resized(*wanted))
     if lens is not None and "lens" not in known:
@@ -109,4 +111,4 @@ def _read(
 def _scene(text: str) -> "Scene":
     from curvedray.world import scene, scene_from_caption
 
-    return (scene(int(text)) if text.isdecimal() else scene_from_caption(text)).scene
+    return (scene(int(text)) if text.isdecimal() and len(text) < 19 else scene_from_caption(text)).scene
