@@ -86,3 +86,12 @@ def test_links_between_pages_lead_somewhere():
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name} links to {target}, which is not there"
+
+
+def test_the_readme_has_a_phrase_for_every_module():
+    tree = (ROOT / "README.md").read_text().split("## The house")[1]
+    named = set(re.findall(r"^  (\w+)(?:\.py|/) +\S", tree, re.MULTILINE))
+    package = ROOT / "curvedray"
+    modules = {path.stem for path in package.glob("*.py")} - {"__init__", "__main__"}
+    packages = {path.parent.name for path in package.glob("*/__init__.py")}
+    assert named == modules | packages
