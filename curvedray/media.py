@@ -50,8 +50,10 @@ def write_video(
     path = video_path(path)
     _check_frames(frames)
     rate = _rate(fps)
+    got = f"{frames.shape[2]} x {frames.shape[1]}"
+    if max(frames.shape[1:3]) > LONGEST_SIDE:
+        raise InputError("video size", f"at most {LONGEST_SIDE} pixels a side, as H.264 has", got)
     if frames.shape[1] % 2 or frames.shape[2] % 2:
-        got = f"{frames.shape[2]} x {frames.shape[1]}"
         raise InputError("video size", "an even width and height, as H.264 needs", got, "Add or drop one pixel.")
     with whole_file(path) as temporary, av.open(str(temporary), "w", options={"fflags": "+bitexact"}) as container:
         if metadata:

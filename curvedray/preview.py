@@ -151,7 +151,7 @@ def _sheet(frames: Tensor, cameras: Cameras, title: str) -> Tensor:
     chosen = np.unique(np.linspace(0, len(frames) - 1, min(SHEET_FRAMES, len(frames))).round().astype(int))
     small = frames[torch.from_numpy(chosen)]
     if small.shape[2] > SHEET_WIDTH:
-        shape = (round(small.shape[1] * SHEET_WIDTH / small.shape[2]), SHEET_WIDTH)
+        shape = (max(1, round(small.shape[1] * SHEET_WIDTH / small.shape[2])), SHEET_WIDTH)
         small = F.interpolate(small.movedim(-1, 1).float(), shape, mode="area").round().to(torch.uint8).movedim(1, -1)
     columns = math.ceil(len(chosen) / math.ceil(len(chosen) / SHEET_COLUMNS))
     upper = contact_sheet(small.contiguous(), columns, [f"frame {i}" for i in chosen])

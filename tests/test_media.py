@@ -102,6 +102,8 @@ def test_what_cannot_be_written_is_refused_and_leaves_nothing(tmp_path):
     frames = moving_squares()
     with pytest.raises(InputError, match="even"):
         media.write_video(frames[:, :47], tmp_path / "odd.mp4", 16)
+    with pytest.raises(InputError, match="at most 16384 pixels"):
+        media.write_video(frames[:1, :2, :1].repeat(1, 1, 16386, 1), tmp_path / "wide.mp4", 16)
     with pytest.raises(InputError, match="fps"):
         media.write_video(frames, tmp_path / "rate.mp4", 0)
     with pytest.raises(InputError, match="ends in"):
@@ -110,5 +112,5 @@ def test_what_cannot_be_written_is_refused_and_leaves_nothing(tmp_path):
         media.write_gif(frames[:0], tmp_path / "none.gif", 16)
     assert not list(tmp_path.iterdir())
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="written"):
+    with pytest.raises(InputError, match="expected a folder to write in"):
         media.write_png(frames[0], tmp_path / "file" / "a.png")

@@ -8,7 +8,7 @@ import typer
 
 from curvedray.errors import InputError
 
-LARGEST_SIDE = 16384  # pixels; a larger one is a slip of the finger
+LARGEST_SIDE = 8192  # pixels; a larger one is a slip of the finger, and more than a video player takes
 
 # What every format takes, with its types, and what `--option` must not say for it.
 COMMON_OPTIONS = {"unit": (str,), "fps": (int, float), "mirrored_world": (bool,)}
