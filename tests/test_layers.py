@@ -104,6 +104,13 @@ def test_only_wan_opens_the_door_to_diffusers(name):
     assert not roots & FOREIGN, f"{name} imports {roots & FOREIGN}; go through curvedray.wan"
 
 
+def test_every_public_name_is_there_and_can_be_found_by_looking():
+    import curvedray
+
+    assert set(curvedray.__all__) <= set(dir(curvedray))
+    assert all(getattr(curvedray, name).__name__ == name for name in curvedray.__all__)
+
+
 def test_help_does_not_wait_for_torch():
     script = "import sys, curvedray.cli; print('torch' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
