@@ -33,7 +33,7 @@ class Estimate:
     operations: float  # a step, over all processes
     seconds: float  # a step
     hours: float  # the run
-    memory: float  # bytes, at the largest
+    memory: float  # bytes, at the largest; text encoder and VAE aside
     disk: float  # bytes of checkpoints kept
     timed: bool  # by a trial pass, not by counting
 
@@ -46,7 +46,7 @@ class Estimate:
             f"{self.trained / 1e6:.2f} M weights to train beside {self.frozen / 1e6:.1f} M frozen, "
             f"{self.tokens:,} tokens a clip; about {self.seconds:.2g} s a step ({how}), "
             f"{_duration(self.hours)} in all; "
-            f"about {self.memory / 2**30:.2g} GiB of memory, {self.disk / 2**30:.2g} GiB of checkpoints"
+            f"about {self.memory / 2**30:.2g} GiB of memory beside the encoders, {self.disk / 2**30:.2g} GiB of checkpoints"
         )
 
 

@@ -99,8 +99,9 @@ class Recipe:
                 for part in name.split("."):
                     value = getattr(value, part)
                 raise InputError(name, expected, value)
-        if self.mixforcing is not None and not self.adapter.rule.predicts_radius:
-            raise InputError("mixforcing", "a method that predicts radii", self.adapter.method)
+        if self.mixforcing is not None and not (self.what == "adapter" and self.adapter.rule.predicts_radius):
+            got = self.adapter.method if self.what == "adapter" else "the backbone"
+            raise InputError("mixforcing", "an adapter of a method that predicts radii", got)
 
     @property
     def radial(self) -> bool:
