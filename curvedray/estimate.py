@@ -45,8 +45,8 @@ class Estimate:
         return (
             f"{self.trained / 1e6:.2f} M weights to train beside {self.frozen / 1e6:.1f} M frozen, "
             f"{self.tokens:,} tokens a clip; about {self.seconds:.2g} s a step ({how}), "
-            f"{_duration(self.hours)} in all; "
-            f"about {self.memory / 2**30:.2g} GiB of memory beside the encoders, {self.disk / 2**30:.2g} GiB of checkpoints"
+            f"{_duration(self.hours)} in all; about {self.memory / 2**30:.2g} GiB of memory beside the encoders, "
+            f"{self.disk / 2**30:.2g} GiB of checkpoints"
         )
 
 
