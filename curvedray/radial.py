@@ -8,6 +8,9 @@ divides its translations, and pooled to tokens.
 """
 
 import math
+import struct
+import zipfile
+import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -152,16 +155,22 @@ def read_radial_map(path: Path, near: float | None = None) -> RadialMap:
     try:
         stored = np.load(path, allow_pickle=False)
         arrays = {"radius": stored} if isinstance(stored, np.ndarray) else dict(stored)
-    except (ValueError, OSError, EOFError) as error:
+    except (ValueError, OSError, EOFError, NotImplementedError, struct.error, zipfile.BadZipFile, zlib.error) as error:
         raise InputError(str(path), "a readable .npy or .npz of numbers", error) from error
     if "radius" not in arrays:
         raise InputError(str(path), "an array called radius", ", ".join(arrays) or "nothing")
-    radius = arrays["radius"]
-    if radius.ndim != 3:
-        raise InputError(str(path), "radii of shape (frames, height, width)", radius.shape)
-    trusted = torch.from_numpy(arrays["valid"].astype(bool)) if "valid" in arrays else None
-    own_near = float(arrays["near"]) if "near" in arrays else None
-    return RadialMap.from_metric(torch.from_numpy(radius.astype(np.float32)), trusted, near or own_near)
+    radius, trusted, own_near = arrays["radius"], arrays.get("valid"), arrays.get("near")
+    if radius.ndim != 3 or radius.dtype.kind not in "fiu":
+        raise InputError(str(path), "radii of shape (frames, height, width)", f"{radius.dtype} {radius.shape}")
+    if trusted is not None and (trusted.shape != radius.shape or trusted.dtype.kind not in "biu"):
+        raise InputError(f"{path}: valid", f"true or false of shape {radius.shape}", f"{trusted.dtype} {trusted.shape}")
+    if own_near is not None and (own_near.size != 1 or own_near.dtype.kind not in "fiu"):
+        raise InputError(f"{path}: near", "one number", f"{own_near.dtype} {own_near.shape}")
+    return RadialMap.from_metric(
+        torch.from_numpy(radius.astype(np.float32)),
+        None if trusted is None else torch.from_numpy(trusted.astype(bool)),
+        near or (None if own_near is None else float(own_near.item())),
+    )
 
 
 def radial_loss(

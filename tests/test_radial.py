@@ -241,14 +241,35 @@ def test_files(tmp_path):
     (tmp_path / "bad.npz").write_bytes(b"not a zip")
     np.savez(tmp_path / "other.npz", depth=radius)
     np.save(tmp_path / "flat.npy", radius[0])
+    np.savez(tmp_path / "small.npz", radius=radius, valid=radius[:1] > 0)
+    np.savez(tmp_path / "two.npz", radius=radius, near=[1.0, 2.0])
     for name, message in [
         ("bad.npz", "readable"),
         ("other.npz", "called radius"),
         ("flat.npy", "frames, height"),
+        ("small.npz", "valid: expected true or false"),
+        ("two.npz", "near: expected one number"),
         ("no", "exist"),
     ]:
         with pytest.raises(InputError, match=message):
             read_radial_map(tmp_path / name)
+
+
+def test_a_damaged_file_is_refused_or_read_never_a_crash(tmp_path):
+    np.savez_compressed(tmp_path / "map.npz", radius=metres(frames=5).numpy(), near=0.7)
+    whole = (tmp_path / "map.npz").read_bytes()
+    damage = np.random.default_rng(0)
+    for attempt in range(150):
+        data = bytearray(whole[: damage.integers(len(whole))] if attempt % 2 else whole)
+        for place in damage.integers(max(1, len(data)), size=3):
+            if len(data):
+                data[place] ^= damage.integers(1, 256)
+        (tmp_path / "bad.npz").write_bytes(data)
+        try:
+            read = read_radial_map(tmp_path / "bad.npz")
+        except InputError:
+            continue
+        assert torch.isfinite(read.radius[read.valid]).all()
 
 
 def test_refusals():
