@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from curvedray.errors import InputError
-from curvedray.ucm import Lens, bounded_sqrt, depth_of, pixel_centers, widest_angle
+from curvedray.ucm import Lens, bounded_sqrt, depth_of, pixel_centers, unchecked, widest_angle
 
 __all__ = [
     "Cameras",
@@ -170,9 +170,10 @@ class Cameras:
         return replace(self, world_from_camera=poses, unit="near")
 
     def to(self, *args: Any, **kwargs: Any) -> "Cameras":
-        return replace(
-            self, lens=self.lens.to(*args, **kwargs), world_from_camera=self.world_from_camera.to(*args, **kwargs)
-        )
+        poses = self.world_from_camera.to(*args, **kwargs)
+        # Rounding can break a rotation; widening or moving it cannot.
+        copied = unchecked if poses.dtype.itemsize >= self.world_from_camera.dtype.itemsize else replace
+        return copied(self, lens=self.lens.to(*args, **kwargs), world_from_camera=poses)
 
     def __len__(self) -> int:
         return self.frames

@@ -45,6 +45,9 @@ extern "C" struct Problem {
     const double* frequency;  // c f, radians per unit
     int64_t batch, camera_batch, heads, tokens, patches, dim, breakpoints, rays_per_patch, coordinates, frequencies;
     int64_t threads;
+    // GOMP_parallel of the OpenMP runtime that torch runs on, or null: torch's own threads, awake since its last call.
+    // New ones would share the cores with them, for they spin a while after every attention.
+    void (*pool)(void (*)(void*), void*, unsigned, unsigned);
 };
 
 static inline Vec load(const float* p) { return *reinterpret_cast<const Loose*>(p); }
@@ -293,8 +296,7 @@ static void add_key_gradient(const float* __restrict grad, const float* __restri
     for (int64_t i = 2 * n; i < dim; i++) out[i] += grad[i];
 }
 
-// Every run of tokens, each taken by whichever thread is free: torch's own threads may still be spinning on a core.
-// A machine that refuses threads gets one.
+// Every run of tokens, each taken by whichever thread is free. A machine that refuses threads gets one.
 template <class Work>
 static void each_run(const Problem& p, Work work) {
     const int64_t frames = p.tokens / p.patches, runs = (p.patches + BLOCK - 1) / BLOCK;
@@ -315,6 +317,8 @@ static void each_run(const Problem& p, Work work) {
             work(b, token, at, scratch);
         }
     };
+    if (threads == 1) return help();
+    if (p.pool) return p.pool([](void* f) { (*static_cast<decltype(help)*>(f))(); }, &help, unsigned(threads), 0);
     std::vector<std::thread> others;
     try {
         for (int64_t i = 1; i < threads; i++) others.emplace_back(help);

@@ -6,6 +6,7 @@ Keys are modulated again in backward instead of being kept, so memory is that of
 """
 
 import ctypes
+import functools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -35,12 +36,25 @@ flash_backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_back
 class Problem(ctypes.Structure):
     """The same layout as Problem in curved.cpp."""
 
-    _fields_ = [(name, ctypes.c_void_p) for name in POINTERS] + [(name, ctypes.c_int64) for name in SIZES + COUNTS]
+    _fields_ = [
+        *((name, ctypes.c_void_p) for name in POINTERS),
+        *((name, ctypes.c_int64) for name in SIZES + COUNTS),
+        ("pool", ctypes.c_void_p),
+    ]
 
 
 def library() -> ctypes.CDLL | None:
     """The compiled kernel, built on the first call; None where it cannot be had."""
     return compiled(SOURCE, "curved")
+
+
+@functools.cache
+def torch_threads() -> int | None:
+    """Where the OpenMP runtime that torch has loaded starts its threads; None where there is none to be found."""
+    try:
+        return ctypes.cast(ctypes.CDLL(None).GOMP_parallel, ctypes.c_void_p).value
+    except (AttributeError, OSError, TypeError):  # another runtime, or Windows, where None names no library
+        return None
 
 
 def suits(q: Tensor, k: Tensor, v: Tensor, view: View, mu: Tensor, sigma: Tensor) -> bool:
@@ -105,14 +119,12 @@ class Keys:
 
     def problem(self, query: int) -> Problem:
         b, h, n, d = self.keys.shape
-        tensors = (self.keys, self.radii, self.rays, self.exists, self.poses[query], self.lenses[query])
+        tensors = (self.keys, self.radii, self.rays, self.exists, self.poses, self.lenses, self.frequencies)
+        pointers = [x.data_ptr() for x in tensors]
+        for place in (4, 5):  # a query frame's own poses and lenses
+            pointers[place] += query * tensors[place].stride(0) * tensors[place].element_size()
         sizes = (b, len(self.rays), h, n, self.patches, d, self.radii.shape[1], self.rays.shape[1])
-        return Problem(
-            *(x.data_ptr() for x in (*tensors, self.frequencies)),
-            *sizes,
-            *self.frequencies.shape,
-            torch.get_num_threads(),
-        )
+        return Problem(*pointers, *sizes, *self.frequencies.shape, torch.get_num_threads(), torch_threads())
 
     def modulated(self, dtype: torch.dtype) -> Iterator[Tensor]:
         """The keys as each query frame sees them. One buffer serves all frames."""
