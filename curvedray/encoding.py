@@ -166,7 +166,7 @@ class View:
         """What depends on cameras alone, in double precision where the device has it."""
         wide = torch.float32 if offsets.device.type == "mps" else torch.float64
         offsets, frequencies = offsets.to(wide), frequencies.to(offsets.device, wide)
-        batch = torch.broadcast_shapes(cameras.batch_shape, queries.batch_shape)
+        batch = cameras.batch_shape or queries.batch_shape  # where both have one it is the same
         same, cameras = queries is cameras, batched(cameras.to(offsets), batch)
         queries = cameras if same else batched(queries.to(offsets), batch)
         rays, exists = patch_rays(cameras, grid, offsets)

@@ -242,11 +242,8 @@ class Lens:
         """x, focal, center and xi in x's dtype (float32 at least), with axes added so that the lens's meet x's."""
         batch = self.batch_shape
         ones = (1,) * (x.ndim - 1 - len(batch))
-        try:
-            met = torch.broadcast_shapes(batch, x.shape[: len(batch)]) if len(batch) < x.ndim else None
-        except RuntimeError:
-            met = None
-        if met is None:
+        meets = all(i == j or 1 in (i, j) for i, j in zip(batch, x.shape, strict=False))
+        if len(batch) >= x.ndim or not meets:
             raise InputError("Lens", f"points whose first axes are the lens's, {batch}", f"shape {tuple(x.shape)}")
         x = x.to(torch.promote_types(x.dtype, torch.float32))
         focal, center, xi = (i.to(x.dtype) for i in (self.focal, self.center, self.xi))
