@@ -57,10 +57,6 @@ def open_model(name: str, device: torch.device) -> VideoModel:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             return EmbeddedModel(EmbeddedShape(tuple(WORDS))).eval().requires_grad_(False).to(device)
-    if name.endswith(".safetensors"):
-        from curvedray.embedded import load_embedded
-
-        return load_embedded(Path(name)).to(device)
     return load_model("" if name == "embedded" else name, device=str(device))
 
 

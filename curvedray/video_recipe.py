@@ -123,15 +123,16 @@ class Parts:
 def load_model(
     name: str, *, dtype: str = "auto", device: str | None = None, offload: bool = False, tiling: bool = False
 ) -> VideoModel:
-    """Wan from a folder or hub id; the embedded model for no name, which needs none of these savings.
+    """Wan from a folder or hub id; the embedded model for no name, or one of its kind from a .safetensors file.
 
-    Nothing heavy is imported before it is needed.
+    The small ones need none of these savings. Nothing heavy is imported before it is needed.
     """
     _check_device(device)
-    if not name:
-        from curvedray.embedded import load_embedded
+    if not name or name.endswith(".safetensors"):
+        from curvedray.embedded import WEIGHTS, load_embedded
 
-        model = load_embedded()
+        model = load_embedded(Path(name) if name else WEIGHTS)
+        model.name = name
         return model.to(device) if device else model
     from curvedray.wan import Wan
 
