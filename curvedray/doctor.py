@@ -26,7 +26,7 @@ EXTRAS = {
     "wan": ("generating and training with Wan", ("transformers", "accelerate", "sentencepiece", "ftfy")),
     "train": ("training", ("accelerate",)),
     "sfm": ("COLMAP files, and scoring videos with structure from motion", ("pycolmap",)),
-    "app": ("the web app", ("gradio",)),
+    "app": ("the web app, which is still to come", ("gradio",)),
     "dev": ("working on curvedray itself", ("pytest", "hypothesis", "beartype", "mypy", "ruff")),
 }
 
