@@ -2,7 +2,8 @@
 
 A page's ```sh blocks run in order, in one empty folder, so that a later command may use what an earlier one wrote; its
 ```python blocks run after them, in the same folder. A block opened with ```sh needs-... needs what nobody can ship
-(Wan's weights, a user's footage): its `curvedray` commands are checked against the command's own help.
+(Wan's weights, a user's footage): its `curvedray` commands are checked against the command's own help. What only takes
+minutes runs with the slow tests.
 """
 
 import json
@@ -19,6 +20,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(sh|python)([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+MINUTES = ("needs-a-minute", "needs-two-minutes", "needs-minutes")  # run with the slow tests
 ENVIRONMENT = {
     **os.environ,
     "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
@@ -55,10 +57,24 @@ def test_the_page_does_what_it_says(page, tmp_path):
         perform(steps, tmp_path)
 
 
-def perform(steps: list[tuple[str, object]], folder: Path) -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_what_takes_minutes_works_too(page, tmp_path):
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    steps = [
+        ("sh", shlex.split(command))
+        for needs, text in blocks(page, "sh")
+        if needs in MINUTES
+        for command in commands(text)
+    ]
+    if steps:
+        perform(steps, tmp_path, patience=3000)
+
+
+def perform(steps: list[tuple[str, object]], folder: Path, patience: int = 600) -> None:
     runner = [sys.executable, str(Path(__file__).with_name("page_runner.py"))]
     result = subprocess.run(
-        runner, input=json.dumps(steps), cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=600
+        runner, input=json.dumps(steps), cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=patience
     )
     assert result.returncode == 0, f"{result.stdout[-2000:]}\n{result.stderr[-3000:]}"
 
