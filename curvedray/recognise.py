@@ -84,6 +84,13 @@ class _Path:
         later, sooner = Rotation.from_matrix(self.rotation[1:]), Rotation.from_matrix(self.rotation[:-1])
         return (sooner.inv() * later).as_rotvec()
 
+    @cached_property
+    def jerk(self) -> Array:
+        """How much the step after each inner frame differs from the step before it, as the camera feels them."""
+        own = np.einsum("tji,tj->ti", self.rotation[:-1], np.diff(self.position, axis=0))
+        steps = np.concatenate([own, self.body_turn, np.diff(self.zoom)[:, None]], -1)
+        return np.linalg.norm(np.diff(steps, axis=0), axis=-1)
+
     @property
     def turned(self) -> float:
         return float(np.linalg.norm(self.body_turn, axis=-1).sum())
@@ -303,7 +310,7 @@ def _spans(path: _Path, begin: int, last: int) -> list[tuple[int, int]]:
 
 
 def _corner(path: _Path, spans: list[tuple[int, int]], begin: int, end: int) -> int:
-    """The first move took frames of the second as far as tolerance allowed; give half of what both can have back."""
+    """The first move took what it could of the second, within tolerance; the corner is where the pace changes most."""
     second = _single(path, begin, end)
     earliest = begin
     while earliest - 1 > spans[-1][0] + SHORTEST:
@@ -313,7 +320,7 @@ def _corner(path: _Path, spans: list[tuple[int, int]], begin: int, end: int) -> 
         earliest -= 1
     first, last = spans[-1]
     if earliest < last:
-        begin = (earliest + last) // 2
+        begin = earliest + int(np.argmax(path.jerk[earliest - 1 : last]))
         spans[-1] = (first, begin)
     return begin
 

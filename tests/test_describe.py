@@ -14,6 +14,7 @@ from curvedray.describe import describe
 from curvedray.errors import InputError
 from curvedray.move_text import parse_moves
 from curvedray.moves import Move, Sequence
+from curvedray.recognise import recognise
 from curvedray.trajectories import trajectory
 
 LENS = Lens.from_fov(torch.tensor(90.0, dtype=torch.float64), 0.0)
@@ -137,3 +138,12 @@ def test_the_sentence_and_the_numbers() -> None:
     assert "pinhole 90 to 40 degrees" in str(zoomed)
     with pytest.raises(InputError, match="one trajectory"):
         describe(Cameras(LENS, torch.eye(4).expand(1, 3, 4, 4)))
+
+
+@pytest.mark.parametrize("text", ["orbit left 40deg, then dolly in 0.5", "dolly in 1, then pan right 30deg"])
+def test_a_corner_that_falls_on_a_frame_is_found_there(text):
+    """Regression: the second move lost the frames that the first one's tolerance reached into."""
+    moves = recognise(trajectory(text, Lens.from_fov(90.0), 81)).steps
+    for found, meant in zip(moves, parse_moves(text).steps, strict=True):
+        assert (found.name, found.direction) == (meant.name, meant.direction)
+        assert found.amount.value == pytest.approx(meant.amount.value, rel=1e-3)
