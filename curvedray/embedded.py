@@ -135,9 +135,7 @@ def save_embedded(model: EmbeddedModel, path: Path, card: dict[str, Any] | None 
 
 def load_embedded(path: Path = WEIGHTS) -> EmbeddedModel:
     """The model in the package, or another one from a file that `save_embedded` wrote."""
-    if not path.exists():
-        fix = "Pass --model with a Wan folder or hub id, or train the embedded model with `make embedded`."
-        raise InputError("embedded model", f"its weights in {path.name}", "a package without them", fix)
+    check_weights(path)
     try:
         with safe_open(path, "pt") as file:
             header = file.metadata() or {}
@@ -147,6 +145,13 @@ def load_embedded(path: Path = WEIGHTS) -> EmbeddedModel:
     except (SafetensorError, KeyError, RuntimeError) as error:
         raise InputError(f"embedded model {path.name}", "a whole file of save_embedded", error) from error
     return model.eval().requires_grad_(False)
+
+
+def check_weights(path: Path) -> None:
+    """Say what to do where the weights are not there."""
+    if not path.exists():
+        fix = "Name another model: --model with a Wan folder or hub id, and --adapter with an adapter for it."
+        raise InputError("embedded model", f"its weights in {path.name}", "none there", fix)
 
 
 def shape_from_json(text: str) -> EmbeddedShape:

@@ -189,8 +189,9 @@ def adapter_file(model: str, adapter: str | Path | None) -> Path | None:
     if adapter is not None:
         return Path(adapter)
     if not model:
-        from curvedray.embedded import WEIGHTS
+        from curvedray.embedded import WEIGHTS, check_weights
 
+        check_weights(WEIGHTS)
         return WEIGHTS.with_name("embedded_adapter.safetensors")
     fix = "Train one with `curvedray train`, or pass --adapter none to see the model without camera control."
     raise InputError("adapter", "an adapter for this model", "none", fix)

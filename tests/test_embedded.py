@@ -3,9 +3,11 @@
 import pytest
 import torch
 
+from curvedray import embedded
 from curvedray.embedded import EmbeddedModel, EmbeddedShape, load_embedded, save_embedded
 from curvedray.errors import InputError
 from curvedray.models import VideoModel
+from curvedray.video_recipe import adapter_file
 
 TINY = EmbeddedShape(
     ("a", "red", "ball"), channels=6, heads=2, head_dim=12, layers=2, ffn=32, text_width=8, text_tokens=5
@@ -67,9 +69,16 @@ def test_it_comes_back_from_its_file(model, tmp_path):
 
 
 def test_a_missing_or_broken_file_is_refused_in_a_sentence(tmp_path):
-    with pytest.raises(InputError, match="make embedded"):
+    with pytest.raises(InputError, match="--model with a Wan folder"):
         load_embedded(tmp_path / "none.safetensors")
     broken = tmp_path / "broken.safetensors"
     broken.write_bytes(b"not weights")
     with pytest.raises(InputError, match=r"broken\.safetensors"):
         load_embedded(broken)
+
+
+def test_a_package_without_weights_says_which_model_to_name(tmp_path, monkeypatch):
+    """Regression: the first complaint was of the adapter's file, which nobody had asked for."""
+    monkeypatch.setattr(embedded, "WEIGHTS", tmp_path / "embedded.safetensors")
+    with pytest.raises(InputError, match="--model with a Wan folder"):
+        adapter_file("", None)
