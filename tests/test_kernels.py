@@ -110,6 +110,21 @@ def test_coefficients_keep_their_digits(fov, xi):
 
 
 @needs_kernel
+@pytest.mark.parametrize("step", [0.0, 1e-12, 1e-8, 1e-3])
+def test_a_camera_that_only_turns_and_one_that_hardly_moves(step):
+    """Where a camera has not moved, the kernel takes a bearing for one phasor; values and gradients must not show it."""
+    turning = poses(GRID.frames, seed=5)
+    turning[:, :3, 3] *= step / turning[:, :3, 3].norm(dim=-1, keepdim=True).clamp_min(1e-9)
+    cameras = Cameras(lens(170.0, 1.2), turning)
+    inputs = tokens(GRID, dim=40)
+    exact, exact_grads = call([i.requires_grad_() for i in inputs], cameras, GRID, "reference")
+    ours, our_grads = call([i.detach().float().requires_grad_() for i in inputs], cameras, GRID, "fast")
+    assert worst(ours, exact) < 2e-5
+    for mine, true in zip(our_grads, exact_grads, strict=True):
+        assert worst(mine, true) < 5e-4
+
+
+@needs_kernel
 def test_threads_do_not_change_a_bit():
     cameras, inputs = orbit(GRID), [i.float() for i in tokens(GRID, batch=2, heads=2)]
     view = View.between(cameras, GRID, cameras, default_frequencies(GRID, 40), torch.tensor(OFFSETS))

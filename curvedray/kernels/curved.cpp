@@ -32,6 +32,7 @@ typedef int32_t Mask __attribute__((vector_size(4 * LANES)));
 typedef float Loose __attribute__((vector_size(4 * LANES), aligned(4), may_alias));  // at any float's address
 
 constexpr int BLOCK = 64;  // tokens whose geometry is held at once
+constexpr int RANGE = 2;   // its place among the coordinates (u, v, range, depth)
 constexpr double PI = 3.14159265358979323846;
 
 // The same layout as Problem in curved.py.
@@ -147,6 +148,14 @@ struct Place {  // a run of tokens of one batch entry and one source frame
     const double *radii, *rays, *pose, *lens;
     const uint8_t* exists;
     int64_t step, count;  // tokens between rows of radii and rays; tokens in the run
+
+    // Whether the query stands where the source stood, to a part in 10^9 of the nearest radius. Then a ray keeps its
+    // bearing along its whole length, however the camera has turned, and only its range has a path.
+    bool same_place() const {
+        double nearest = radii[0], away = std::max({std::abs(pose[3]), std::abs(pose[7]), std::abs(pose[11])});
+        for (int64_t t = 0; t < count; t++) nearest = std::min(nearest, radii[t]);  // of the first breakpoint, the nearest
+        return away <= 1e-9 * nearest;
+    }
 };
 
 // The path of every token in the run: (u, v, range, depth) at each breakpoint, zero where there is no ray.
@@ -221,13 +230,15 @@ static void walk_backward(const Place& at, const Scratch& w, double* grad_log_ra
     }
 }
 
-// Coefficients of LANES tokens from `first` on; with Gradient also that of their paths, from grad_by_phasor.
+// Coefficients of LANES tokens from `first` on; with Gradient also that of their paths, from grad_by_phasor. With
+// `same_place` a bearing is one phasor, without a slope.
 template <bool Gradient>
-static void phasors(Scratch& w, int64_t first) {
+static void phasors(Scratch& w, int64_t first, bool same_place) {
     const Vec share = all(1.0f / float(w.K - 1));
     const size_t next_k = size_t(w.J) * BLOCK;
     for (int j = 0; j < w.J; j++) {
         const float *path = &w.path[size_t(j) * BLOCK + first], *gap = &w.gap[size_t(j) * BLOCK + first];
+        const bool one_phasor = same_place && j % w.C != RANGE;
         if constexpr (Gradient) std::fill(w.grad_step.begin(), w.grad_step.end(), Vec{});
         for (int f = 0; f < w.F; f++) {
             const int cf = j % w.C * w.F + f, i = (j * w.F + f) * LANES;
@@ -235,6 +246,11 @@ static void phasors(Scratch& w, int64_t first) {
             Vec gc, gs, real0, imag0;
             Vec a = turn * load(path), s0, c0, sum_cos = Vec{}, sum_sin = Vec{};
             sin_cos(a, s0, c0);
+            if (one_phasor) {
+                store(&w.by_phasor.cosine[i], c0);
+                store(&w.by_phasor.sine[i], s0);
+                continue;
+            }
             if constexpr (Gradient) {
                 gc = load(&w.grad_by_phasor.cosine[i]), gs = load(&w.grad_by_phasor.sine[i]);
                 real0 = c0 * gc + s0 * gs, imag0 = c0 * gs - s0 * gc;  // against exp(ia), and against i exp(ia)
@@ -342,8 +358,9 @@ extern "C" void curved_modulate(const Problem* problem, float* out) {
     const Problem& p = *problem;
     each_run(p, [&](int64_t b, int64_t token, const Place& at, Scratch& w) {
         walk(at, w);
+        const bool same_place = at.same_place();
         for (int64_t first = 0; first < at.count; first += LANES) {
-            phasors<false>(w, first);
+            phasors<false>(w, first, same_place);
             each_row(p, b, token, first, at.count, [&](int64_t row, int64_t lane) {
                 const float *c = &w.by_token.cosine[lane * w.width], *s = &w.by_token.sine[lane * w.width];
                 turn_key(p.keys + row, c, s, w.n, p.dim, out + row);
@@ -358,6 +375,7 @@ extern "C" void curved_modulate_backward(const Problem* problem, const float* gr
     const Problem& p = *problem;
     each_run(p, [&](int64_t b, int64_t token, const Place& at, Scratch& w) {
         walk(at, w);
+        const bool same_place = at.same_place();
         for (int64_t first = 0; first < at.count; first += LANES) {
             Pair& sums = w.grad_by_token;
             std::fill(sums.cosine.begin(), sums.cosine.end(), 0.0f);
@@ -368,7 +386,7 @@ extern "C" void curved_modulate_backward(const Problem* problem, const float* gr
             });
             transpose(sums.cosine.data(), LANES, w.width, w.grad_by_phasor.cosine.data());
             transpose(sums.sine.data(), LANES, w.width, w.grad_by_phasor.sine.data());
-            phasors<true>(w, first);
+            phasors<true>(w, first, same_place);
             each_row(p, b, token, first, at.count, [&](int64_t row, int64_t lane) {
                 const float *c = &w.by_token.cosine[lane * w.width], *s = &w.by_token.sine[lane * w.width];
                 add_key_gradient(grad + row, c, s, w.n, p.dim, grad_keys + row);
