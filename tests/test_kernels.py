@@ -112,7 +112,7 @@ def test_coefficients_keep_their_digits(fov, xi):
 @needs_kernel
 @pytest.mark.parametrize("step", [0.0, 1e-12, 1e-8, 1e-3])
 def test_a_camera_that_only_turns_and_one_that_hardly_moves(step):
-    """Where a camera has not moved, the kernel takes a bearing for one phasor; values and gradients must not show it."""
+    """Where a camera has not moved the kernel takes a bearing for one phasor; values and gradients must not show it."""
     turning = poses(GRID.frames, seed=5)
     turning[:, :3, 3] *= step / turning[:, :3, 3].norm(dim=-1, keepdim=True).clamp_min(1e-9)
     cameras = Cameras(lens(170.0, 1.2), turning)
