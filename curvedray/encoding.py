@@ -9,6 +9,7 @@ tested against.
     c coordinate (u, v, range, and optionally depth)    f frequency    d channel    tokens are ordered (s p)
 """
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -35,6 +36,11 @@ def default_frequencies(
 
     u and v from 8 down to two patch widths (a frame is about one unit wide); range from 80 down to 2.
     """
+    return _default_frequencies(grid, dim, rays, coordinates).clone()
+
+
+@functools.lru_cache(maxsize=16)
+def _default_frequencies(grid: TokenGrid, dim: int, rays: int, coordinates: int) -> Float[Tensor, "c f"]:
     count = dim // (2 * rays * coordinates)
     if count < 1:
         raise InputError("head width", f"at least {2 * rays * coordinates} channels for one frequency", dim)
@@ -238,7 +244,7 @@ def curved_ray_attention(
     """
     query_cameras, query_grid = query_cameras or cameras, query_grid or grid
     if frequencies is None:
-        frequencies = default_frequencies(grid, q.shape[-1], rays)
+        frequencies = _default_frequencies(grid, q.shape[-1], rays, 3)
     _check(q, k, v, mu, sigma, grid, query_grid, cameras, query_cameras)
     _check_options(q.shape[-1], breakpoints, frequencies, backend, rays)
 

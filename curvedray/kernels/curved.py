@@ -65,10 +65,9 @@ def suits(q: Tensor, k: Tensor, v: Tensor, view: View, mu: Tensor, sigma: Tensor
         return False
     if v.shape[-1] != k.shape[-1] or k.shape[-1] < 2 * view.phasors:
         return False
-    farthest = (mu + sigma.abs()).detach().amax().double().exp() + view.query_from_source[..., :3, 3].norm(
-        dim=-1
-    ).amax()
-    return bool(farthest.clamp_min(1) * view.frequencies.abs().amax() / math.pi < MOST_HALF_TURNS)
+    log_radius = min(float((mu + sigma.abs()).detach().amax()), 700.0)  # e^700 is still a float
+    farthest = math.exp(log_radius) + 2 * float(view.query_from_source.abs().amax())
+    return max(farthest, 1.0) * float(view.frequencies.abs().amax()) / math.pi < MOST_HALF_TURNS
 
 
 def attention(
