@@ -23,7 +23,8 @@ from curvedray.recipes import Recipe
 class Process:
     """What accelerate knows about this process, in the few words that the loop needs."""
 
-    def __init__(self, recipe: Recipe, out: Path, tracker: str | None = None):
+    def __init__(self, recipe: Recipe, out: Path, tracker: Any = None):
+        """`tracker` is the name of one that accelerate knows, or a GeneralTracker of your own."""
         if find_spec("accelerate") is None:
             fix = "Install it: pip install 'curvedray[train]'."
             raise InputError("training", "the package accelerate", "an environment without it", fix)

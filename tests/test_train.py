@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from accelerate.tracking import GeneralTracker
 from safetensors.torch import load_file
 from tiny import TinyFootage, TinyModel, footage
 from train_tiny import TINY, die_inside_a_checkpoint, run
@@ -313,6 +314,39 @@ def test_mixforcing_is_noted_in_the_adapter(tmp_path):
     adapter = load_adapter(result.weights, TinyModel().transformer)
     assert adapter.accepts_radial_maps
     assert adapter.notes["recipe"]["mixforcing"]["kind"] == "block"
+
+
+class Notebook(GeneralTracker):
+    """A tracker as accelerate wants one, that remembers what it is told."""
+
+    name, requires_logging_directory, main_process_only = "notebook", False, True
+
+    def __init__(self):
+        super().__init__()
+        self.config, self.rows, self.closed = {}, [], False
+
+    @property
+    def tracker(self):
+        return self.rows
+
+    def store_init_configuration(self, values):
+        self.config = values
+
+    def log(self, values, step, **kwargs):
+        self.rows.append((step, values))
+
+    def finish(self):
+        self.closed = True
+
+
+def test_a_tracker_hears_the_recipe_and_every_logged_step(tmp_path):
+    notebook = Notebook()
+    run(tmp_path, ["steps=3", "every.log=1"], tracker=notebook)
+    assert notebook.config["adapter.method"] == "crepe"
+    assert [step for step, _ in notebook.rows] == [0, 1, 2]
+    logged = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    assert [row["loss"] for _, row in notebook.rows] == [row["loss"] for row in logged if "loss" in row]
+    assert notebook.closed
 
 
 def test_training_lowers_the_loss_of_a_clip(tmp_path):

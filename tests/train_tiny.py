@@ -34,10 +34,10 @@ TINY = Recipe(
 )
 
 
-def run(out, overrides=(), resume=False, broken=(), validation=(), model=None):
+def run(out, overrides=(), resume=False, broken=(), validation=(), model=None, tracker=None):
     torch.set_num_threads(1)
     recipe = with_overrides(TINY, overrides)
-    process = Process(recipe, out)
+    process = Process(recipe, out, tracker)
     model = model or TinyModel()
     clips = EncodedOnTheFly(TinyFootage(6, broken), model, VideoShape(9, 32, 48))
     return train(recipe, model, clips, out, process, resume=resume, validation=validation)

@@ -1,6 +1,6 @@
 """Stage 1 of the embedded model: fit the codec to rendered clips and train its decoder's correction.
 
-    python experiments/embedded/codec.py -o runs/embedded/base.safetensors        # about ten minutes on one core
+    python experiments/embedded/codec.py -o runs/embedded/base.safetensors
 
 Writes a whole embedded model whose transformer is still random: the base that the backbone's training starts from.
 Prints the decoder's peak signal-to-noise ratio on validation clips, of the linear inverse and with the correction.

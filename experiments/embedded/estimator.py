@@ -3,7 +3,8 @@
     python experiments/embedded/estimator.py --base runs/embedded/base.safetensors -o runs/embedded/estimator
 
 It sees clips as a sampler leaves them: encoded, a little noise on the latents, decoded. Resumes where it stopped.
-Its training clips are numbered from --first, away from those the backbone sees; its floor is measured on test clips.
+Its training clips are numbered from --first, away from those the backbone sees. Every 200 steps its
+error on validation clips is logged: the floor of what it can tell.
 """
 
 import argparse
