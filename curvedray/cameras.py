@@ -185,6 +185,19 @@ class Cameras:
         return replace(self, lens=lens, world_from_camera=self.world_from_camera[..., chosen, :, :])
 
 
+def stacked(paths: Sequence[Cameras]) -> Cameras:
+    """Paths of equally many frames and pixels as one batch."""
+    lenses = [path.frame_lens for path in paths]
+    lens = Lens(
+        torch.stack([i.focal for i in lenses]),
+        torch.stack([i.center for i in lenses]),
+        torch.stack([i.xi for i in lenses]),
+        lenses[0].size,
+        min(i.max_angle for i in lenses),  # one number for all: the narrowest glass, so that no ray is invented
+    )
+    return Cameras(lens, torch.stack([path.world_from_camera for path in paths]), paths[0].unit)
+
+
 def inverse_pose(pose: Float[Tensor, "*batch 4 4"]) -> Float[Tensor, "*batch 4 4"]:
     """The inverse of a rigid transform, by transposing its rotation."""
     rotation = pose[..., :3, :3].mT

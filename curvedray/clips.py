@@ -17,7 +17,7 @@ from einops import rearrange
 from jaxtyping import Bool, Float, UInt8
 from torch import Tensor
 
-from curvedray.cameras import Cameras, Lens, TokenGrid
+from curvedray.cameras import Cameras, TokenGrid, stacked
 from curvedray.errors import InputError
 from curvedray.generate import sized
 from curvedray.models import VideoModel
@@ -132,18 +132,10 @@ _TENSORS = ("latents", "text", "log_radius", "radius_known")
 
 def gathered(clips: Sequence[Clip]) -> Batch:
     """Clips stacked into a batch, in float32 but for what is true or false."""
-    stacked = {name: torch.stack([getattr(clip, name) for clip in clips]) for name in _TENSORS}
-    stacked = {name: x if x.dtype == torch.bool else x.float() for name, x in stacked.items()}
-    lenses = [clip.cameras.frame_lens for clip in clips]
-    lens = Lens(
-        torch.stack([i.focal for i in lenses]),
-        torch.stack([i.center for i in lenses]),
-        torch.stack([i.xi for i in lenses]),
-        lenses[0].size,
-        min(i.max_angle for i in lenses),  # one number for all: the narrowest glass, so that no ray is invented
-    )
-    cameras = Cameras(lens, torch.stack([clip.cameras.world_from_camera for clip in clips]), clips[0].cameras.unit)
-    return Batch(tuple(i.id for i in clips), tuple(i.caption for i in clips), cameras=cameras, **stacked)
+    tensors = {name: torch.stack([getattr(clip, name) for clip in clips]) for name in _TENSORS}
+    tensors = {name: x if x.dtype == torch.bool else x.float() for name, x in tensors.items()}
+    cameras = stacked([clip.cameras for clip in clips])
+    return Batch(tuple(i.id for i in clips), tuple(i.caption for i in clips), cameras=cameras, **tensors)
 
 
 # -- from footage to a clip

@@ -1,20 +1,20 @@
 """Prompt, cameras and, if there is one, a radial map -> video.
 
-c lt lh lw latent channel, frame, row, column   t h w video frame, row, column   l e text token, channel
+b clip   c lt lh lw latent channel, frame, row, column   t h w video frame, row, column   l e text token, channel
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
-from jaxtyping import Float, UInt8
+from jaxtyping import Bool, Float, UInt8
 from torch import Tensor
 
 from curvedray.adapter import Adapter
-from curvedray.cameras import Cameras, Lens, TokenGrid
+from curvedray.cameras import Cameras, Lens, TokenGrid, stacked
 from curvedray.cost import Cost, generation_cost
 from curvedray.errors import InputError
 from curvedray.flow import SAMPLERS, TRAIN_TIMESTEPS, Velocity, sampling_sigmas
@@ -47,7 +47,7 @@ class Settings:
     @classmethod
     def of(cls, model: VideoModel, **asked: Any) -> "Settings":
         """The model's defaults, overruled by every keyword that is not None."""
-        names = ("frames", "height", "width", "steps", "guidance", "camera_guidance")
+        names = ("frames", "height", "width", "steps", "guidance", "camera_guidance", "drop_text")
         own = {name: getattr(model.defaults, name) for name in names} | {"shift": model.shift}
         return cls(**(own | {name: value for name, value in asked.items() if value is not None}))
 
@@ -103,7 +103,7 @@ def generate(
     num_inference_steps: int | None = None,
     guidance_scale: float | None = None,
     camera_guidance: float | None = None,
-    drop_text: bool = False,
+    drop_text: bool | None = None,
     radial_sigma: float = TEACHER_SIGMA,
     seed: int = 0,
     sampler: str = "unipc",
@@ -152,13 +152,46 @@ def generate(
     velocity = guided_velocity(model, adapter, settings, text, unwanted, radii)
     velocity = _reporting(velocity, model, callback_on_step_end)
     view = adapter.viewing(seen, grid=grid, radial=given) if adapter is not None else nullcontext()
-    with torch.no_grad(), view:
-        sigmas = sampling_sigmas(settings.steps, settings.shift)
-        clean = SAMPLERS[settings.sampler](velocity, noise[None].to(model.device), sigmas)
-        video = model.decode(clean)[0]
-    frames = ((video.float() + 1) * 127.5).round().clamp(0, 255).to(torch.uint8).permute(1, 2, 3, 0).cpu()
+    with view:
+        clean, frames = _sampled(model, settings, velocity, noise[None])
     cost = generation_cost(model, adapter, grid, settings.steps, settings.passes)
-    return Generated(frames, clean[0].cpu(), seen, grid, seen.fps or float(model.defaults.fps), cost, radii)
+    return Generated(frames[0], clean[0].cpu(), seen, grid, seen.fps or float(model.defaults.fps), cost, radii)
+
+
+def generate_batch(
+    model: VideoModel,
+    prompts: Sequence[str],
+    cameras: Sequence[Cameras],
+    seeds: Sequence[int],
+    *,
+    adapter: Adapter | None = None,
+    radial: tuple[RadialInterval, Bool[Tensor, "b n"]] | None = None,
+    near: Sequence[float | None] | None = None,
+    **asked: Any,
+) -> UInt8[Tensor, "b t h w 3"]:
+    """Many videos at once, for experiments: what `generate` makes of each, but for rounding, and much faster on small
+    models. `asked` is for `Settings.of`; `near` is one a clip.
+    """
+    settings = Settings.of(model, **asked)
+    grid = model.grid_for(settings.frames, settings.height, settings.width)
+    nears = near or [None] * len(cameras)
+    seen = [cameras_for(model, path, None, grid, own) for path, own in zip(cameras, nears, strict=True)]
+    unwanted = model.encode_text([model.defaults.negative] * len(prompts)) if settings.needs_negative else None
+    velocity = guided_velocity(model, adapter, settings, model.encode_text(list(prompts)), unwanted, [])
+    view = adapter.viewing(stacked(seen), grid=grid, radial=radial) if adapter is not None else nullcontext()
+    with view:
+        return _sampled(model, settings, velocity, torch.stack([noise_for(model, grid, seed) for seed in seeds]))[1]
+
+
+@torch.no_grad()
+def _sampled(
+    model: VideoModel, settings: Settings, velocity: Velocity, noise: Float[Tensor, "b c lt lh lw"]
+) -> tuple[Float[Tensor, "b c lt lh lw"], UInt8[Tensor, "b t h w 3"]]:
+    """Noise -> clean latents, and their frames as bytes."""
+    sigmas = sampling_sigmas(settings.steps, settings.shift)
+    clean = SAMPLERS[settings.sampler](velocity, noise.to(model.device), sigmas)
+    pixels = ((model.decode(clean).float() + 1) * 127.5).round().clamp(0, 255).to(torch.uint8)
+    return clean, pixels.permute(0, 2, 3, 4, 1).cpu()
 
 
 def noise_for(model: VideoModel, grid: TokenGrid, seed: int) -> Float[Tensor, "c lt lh lw"]:
@@ -170,8 +203,8 @@ def guided_velocity(
     model: VideoModel,
     adapter: Adapter | None,
     settings: Settings,
-    text: Float[Tensor, "1 l e"],
-    unwanted: Float[Tensor, "1 l e"] | None,
+    text: Float[Tensor, "b l e"],
+    unwanted: Float[Tensor, "b l e"] | None,
     radii: list[dict[int, RadialInterval]],
 ) -> Velocity:
     """v + (g - 1)(v - v_unwanted) + (c - 1)(v - v_off); alone, each kind of guidance is the familiar v' + g (v - v').
@@ -182,7 +215,7 @@ def guided_velocity(
     g, c = settings.guidance, settings.camera_guidance
 
     def velocity(x: Tensor, sigma: Tensor) -> Tensor:
-        level = sigma.to(x).reshape(1)
+        level = sigma.to(x).expand(len(x))
         out = wanted = model.velocity(x, level, text)
         if adapter is not None:
             radii.append({block: interval.to("cpu") for block, interval in adapter.predictions.items()})

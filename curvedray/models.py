@@ -32,6 +32,7 @@ class Defaults:
     fps: int
     negative: str = ""
     camera_guidance: float = 1.0
+    drop_text: bool = False  # whether camera guidance guides towards the text too
 
 
 @runtime_checkable

@@ -21,10 +21,12 @@ from curvedray.cost import adapter_operations, backbone_operations
 from curvedray.embedded import EmbeddedModel, EmbeddedShape
 from curvedray.errors import InputError
 from curvedray.formats import write_cameras
-from curvedray.generate import cameras_for, generate
+from curvedray.generate import cameras_for, generate, generate_batch
+from curvedray.lenses import named_lens
 from curvedray.make_video import make_video
 from curvedray.media import read_video
 from curvedray.radial import RadialMap
+from curvedray.trajectories import trajectory
 from curvedray.video_recipe import Parts, VideoRecipe, load_parts, new_recipe, read_recipe
 from curvedray.wan import SHAPES, Wan, wan_transformer
 
@@ -99,6 +101,31 @@ def test_guidance_is_what_it_says(studio: tuple[Wan, Adapter]) -> None:
     assert (plain - unwanted).abs().max() > 1e-3
     for options, expected in cases:
         torch.testing.assert_close(made(**options), expected, rtol=0, atol=2e-4)
+
+
+def test_a_batch_is_what_each_of_its_clips_would_be_alone(studio: tuple[Wan, Adapter]) -> None:
+    """But for rounding; with every kind of guidance, a lens each, and metres beside near distances."""
+    model, adapter = studio
+    asked = {"steps": 2, "frames": 5, "height": 32, "width": 48, "camera_guidance": 2.0, "drop_text": True}
+    paths = [
+        trajectory("pan left 40deg", named_lens("fisheye-160", 48, 32), 5),
+        trajectory("truck left 1m", named_lens("pinhole-70", 48, 32), 5, unit="metric"),
+    ]
+    near = [None, 2.0]
+    together = generate_batch(model, ["a cat", "a dog"], paths, [4, 5], adapter=adapter, near=near, **asked)
+    for row, (prompt, path) in enumerate(zip(["a cat", "a dog"], paths, strict=True)):
+        alone = generate(
+            model,
+            prompt,
+            path,
+            adapter=adapter,
+            seed=4 + row,
+            near=near[row],
+            camera_guidance=2.0,
+            drop_text=True,
+            **SMALL,
+        )
+        assert (alone.frames.int() - together[row].int()).abs().max() <= 1
 
 
 def test_an_adapter_that_would_not_be_heard_is_refused(studio: tuple[Wan, Adapter]) -> None:
