@@ -38,7 +38,7 @@ class EmbeddedShape:
     channels: int = 32
     heads: int = 4
     head_dim: int = 32
-    layers: int = 8
+    layers: int = 6
     ffn: int = 512
     text_width: int = 64
     text_tokens: int = 24

@@ -282,7 +282,7 @@ def _placed(first: float, last: float) -> Callable[[Recipe], Recipe]:
     return change
 
 
-DEPTHS = {"wan_1b": 30, "embedded": 8}  # blocks of each base's transformer
+DEPTHS = {"wan_1b": 30, "embedded": 6}  # blocks of each base's transformer
 
 # Each row of the paper's tables, as a change of its base. The base itself is CRePE, supervised, at full length.
 ABLATIONS: dict[str, Callable[[Recipe], Recipe]] = {

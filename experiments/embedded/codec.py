@@ -1,9 +1,9 @@
-"""Stage 1 of the embedded model: fit the codec to rendered clips and train its decoder's correction.
+"""The start of the embedded model: fit the codec's principal components to rendered clips.
 
     python experiments/embedded/codec.py -o runs/embedded/base.safetensors
 
 Writes a whole embedded model whose transformer is still random: the base that the backbone's training starts from.
-Prints the decoder's peak signal-to-noise ratio on validation clips, of the linear inverse and with the correction.
+Prints the linear inverse's peak signal-to-noise ratio on validation clips; `decoder.py` trains what is added to it.
 """
 
 import argparse
@@ -20,7 +20,6 @@ from curvedray.world import WORDS, Split, world_clip
 
 logging.basicConfig(level=logging.INFO, format="%(message)s")
 log = logging.getLogger(__name__)
-LARGEST_NOISE = 0.25  # on latents, in training: what a sampler may leave
 
 
 def rendered(count: int, split: Split) -> Tensor:
@@ -34,28 +33,10 @@ def decibels(video: Tensor, again: Tensor) -> float:
     return float(10 * torch.log10(4 / mse_loss(again.clamp(-1, 1), video)))
 
 
-def train_correction(model: EmbeddedModel, video: Tensor, steps: int, batch: int, seed: int) -> None:
-    """Squared error on noisy latents, a linear decay from 2e-3."""
-    generator = torch.Generator().manual_seed(seed)
-    latents = model.codec.encode(video)
-    optimiser = torch.optim.AdamW(model.codec.correction.parameters(), lr=2e-3, weight_decay=0.01)
-    for step in track(range(steps), "training the decoder"):
-        for group in optimiser.param_groups:
-            group["lr"] = 2e-3 * (1 - step / steps)
-        chosen = torch.randint(len(video), (batch,), generator=generator)
-        level = torch.rand(batch, 1, 1, 1, 1, generator=generator) * LARGEST_NOISE
-        noise = torch.randn(latents[chosen].shape, generator=generator)
-        loss = mse_loss(model.codec.decode(latents[chosen] + level * noise), video[chosen])
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--out", type=Path, required=True)
     parser.add_argument("--clips", type=int, default=1000)
-    parser.add_argument("--steps", type=int, default=1500)
     parser.add_argument("--channels", type=int, default=32)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
@@ -68,16 +49,6 @@ def main() -> None:
         log.info(
             "linear inverse: %.2f dB on 64 validation clips",
             decibels(held_out, model.codec.decode_linear(model.codec.encode(held_out))),
-        )
-    train_correction(model, video, options.steps, 8, options.seed)
-    latents = model.codec.encode(held_out)
-    with torch.no_grad():
-        log.info("with the correction: %.2f dB", decibels(held_out, model.codec.decode(latents)))
-        noisy = latents + 0.15 * torch.randn(latents.shape, generator=torch.Generator().manual_seed(1))
-        log.info(
-            "with noise of 0.15 on the latents: %.2f dB, linear %.2f dB",
-            decibels(held_out, model.codec.decode(noisy)),
-            decibels(held_out, model.codec.decode_linear(noisy)),
         )
     save_embedded(model, options.out)
     log.info("wrote %s", options.out)
