@@ -60,8 +60,8 @@ def test_the_oracle_answers_what_it_was_given_or_says_why_not():
 
 def test_every_estimator_keeps_the_protocol():
     made = [Colmap(), Oracle({}), Vipe(), GeoCalib(None, "1"), UniK3D(None, None, "1")]
+    assert {estimator.name for estimator in made} | {"embedded"} == set(NAMES)  # which needs its weights
     assert all(isinstance(estimator, Estimator) for estimator in made)
-    assert {estimator.name for estimator in made} <= set(NAMES)
     assert all(estimator.floor for estimator in made)
 
 
@@ -84,7 +84,7 @@ def test_poses_of_every_frame_are_thinned_and_others_refused():
         ("geocalib", {}, "pip install git.*GeoCalib"),
         ("unik3d", {}, "non-commercial.*--accept-noncommercial"),
         ("unik3d", {"accept_noncommercial": True}, "pip install git.*UniK3D"),
-        ("colmap!", {}, "colmap or oracle"),
+        ("colmap!", {}, "colmap or oracle or embedded"),
     ],
 )
 def test_an_absent_estimator_says_what_to_install(name, options, words, monkeypatch):

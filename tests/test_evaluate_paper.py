@@ -122,7 +122,9 @@ def test_what_runs_here_is_told_and_the_rest_says_why(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="weights are not in this package"):
         check_ready("lenses")
     (tmp_path / "embedded.safetensors").touch()
-    monkeypatch.setitem(paper.NAMES, "embedded", "its own")
+    monkeypatch.setattr("curvedray.evaluate.estimators.embedded.WEIGHTS", tmp_path / "estimator.safetensors")
+    assert lenses.status == "no: the embedded estimator's weights are not in this package"
+    (tmp_path / "estimator.safetensors").touch()
     assert lenses.status == "yes: --scale embedded"
     assert paper.item("overall").status.startswith("no: it needs Wan")
     monkeypatch.setattr(paper, "EXPERIMENTS", tmp_path)

@@ -23,7 +23,7 @@ def evaluate(
         Path, typer.Option("--output", "-o", help="Folder of the report; a second run resumes in it.")
     ] = Path("report"),
     estimator: Annotated[
-        str, typer.Option(help="Who recovers the cameras: colmap, oracle, vipe, geocalib, unik3d.")
+        str, typer.Option(help="Who recovers the cameras: colmap, embedded, oracle, vipe, geocalib, unik3d.")
     ] = "colmap",
     stride: Annotated[int, typer.Option(help="Score the first and every N-th frame; sums depend on it.", min=1)] = 1,
     recovered: Annotated[

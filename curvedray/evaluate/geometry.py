@@ -20,6 +20,7 @@ DELTA_1 = Metric("delta_1", "share", "higher", "Mean over frames of the share wi
 JITTER = Metric("Scale Jitter", "-", "lower", "Median over frames of |s_t+1 - s_t|, linear.")
 SSI_L1 = Metric("SSI-L1", "-", "lower", "Mean absolute difference after removing each map's median and mean deviation.")
 METRICS = (SILOG, ABS_REL, DELTA_1, JITTER)
+LATENT, TOKEN = 4, 16  # video frames and pixels that a token stands for
 STATISTICS = ("median", "q1", "q3", "iqr")
 
 
@@ -61,7 +62,26 @@ def adherence(supplied: Num[Array, "t h w"], estimated: Num[Array, "s i j"], log
     return Adherence(silog, abs_rel, delta_1, jitter, len(rows))
 
 
-def pooled(radius: Num[Array, "t h w"], patch: int = 16) -> Float[np.ndarray, "t rows cols"]:
+def adherence_scores(
+    clip: str, supplied: Num[Array, "t h w"], estimated: Num[Array, "s i j"], stride: int
+) -> list[Score]:
+    """A clip's scores per pixel and per token; of an estimate that has only tokens, per token.
+
+    An estimate of fewer frames is of every stride-th, or of one a latent frame.
+    """
+    steps = [step for step in (1, stride, LATENT) if len(supplied[::step]) == len(estimated)]
+    if not steps:
+        raise InputError("distance maps", f"{len(estimated)} frames, as were estimated", len(supplied))
+    given = supplied[:: steps[0]]
+    patch = given.shape[1] // estimated.shape[1]
+    if patch and patch % TOKEN == 0:
+        return adherence(pooled(given, patch), estimated).scores(clip, "token")
+    return adherence(given, estimated).scores(clip, "pixel") + adherence(pooled(given), pooled(estimated)).scores(
+        clip, "token"
+    )
+
+
+def pooled(radius: Num[Array, "t h w"], patch: int = TOKEN) -> Float[np.ndarray, "t rows cols"]:
     """Average over the valid pixels of every patch; NaN where a patch has none."""
     x = as_float64(radius)
     frames, height, width = x.shape

@@ -27,7 +27,9 @@ UP = Metric(
     "Up", "deg", "lower", "Mean over frames and shared valid pixels of the angle between up-vectors in the image."
 )
 RAY = Metric("Ray", "deg", "lower", "Mean angle between the two lenses' rays over their shared valid pixels.")
-METRICS = (K1, K2, PITCH, ROLL, GRAVITY, LATITUDE, UP, RAY)
+FOV = Metric("FoV", "deg", "lower", "|fov - fov'| across the image, against the requested lens.")
+XI = Metric("xi", "-", "lower", "|xi - xi'| of the unified camera model, against the requested lens.")
+METRICS = (K1, K2, PITCH, ROLL, GRAVITY, LATITUDE, UP, RAY, FOV, XI)
 
 
 @dataclass(frozen=True)
@@ -174,10 +176,18 @@ def angles(a: Float[Tensor, "*n d"], b: Float[Tensor, "*n d"]) -> Float[Tensor, 
 
 
 def lens_scores(clip: str, estimate: AnyLens, requested: Lens) -> list[Score]:
-    """The angular ray error against the requested lens, resized to the estimate's image."""
-    return [RAY.of(clip, ray_error(estimate, requested.resized(*estimate.size)))]
+    """The angular ray error against the requested lens, resized to the estimate's image; of a lens of the same model
+    also the field of view's and xi's."""
+    scores = [RAY.of(clip, ray_error(estimate, requested.resized(*estimate.size)))]
+    if isinstance(estimate, Lens):
+        scores.append(FOV.of(clip, float((estimate.hfov - requested.hfov).abs())))
+        scores.append(XI.of(clip, float((estimate.xi - requested.xi).abs())))
+    return scores
 
 
-def coefficient_scores(clip: str, estimate: RadialLens, reference: RadialLens) -> list[Score]:
+def coefficient_scores(clip: str, estimate: AnyLens, reference: AnyLens) -> list[Score]:
     """The paper's k1 and k2: the generated clip's estimate against the reference clip's."""
-    return [K1.of(clip, abs(estimate.k1 - reference.k1)), K2.of(clip, abs(estimate.k2 - reference.k2))]
+    ours, theirs = (
+        radial_coefficients(float(x.xi)) if isinstance(x, Lens) else (x.k1, x.k2) for x in (estimate, reference)
+    )
+    return [K1.of(clip, abs(ours[0] - theirs[0])), K2.of(clip, abs(ours[1] - theirs[1]))]

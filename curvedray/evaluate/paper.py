@@ -8,7 +8,6 @@ from pathlib import Path
 
 from curvedray.errors import InputError
 from curvedray.evaluate import paper_values as printed
-from curvedray.evaluate.estimators.registry import NAMES
 from curvedray.evaluate.paper_values import Values
 from curvedray.evaluate.report import definition_of
 from curvedray.evaluate.scores import Better
@@ -48,6 +47,7 @@ class Item:
     def missing(self) -> str:
         """What its experiment lacks at a desk; nothing: it runs."""
         from curvedray.embedded import WEIGHTS
+        from curvedray.evaluate.estimators.embedded import WEIGHTS as READER
 
         if not self.scales:
             return f"it needs {', '.join(self.needs)}" if self.needs else "it is a drawing, there is nothing to run"
@@ -55,7 +55,7 @@ class Item:
             return f"experiments/{self.name}.py is not there"
         if not WEIGHTS.is_file():
             return "the embedded model's weights are not in this package"
-        return "" if "embedded" in NAMES else "the embedded estimator is not in this package"
+        return "" if READER.is_file() else "the embedded estimator's weights are not in this package"
 
     @property
     def status(self) -> str:

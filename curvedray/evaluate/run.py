@@ -163,10 +163,11 @@ def _against_files(job: Job, answer: Estimate, estimator: Estimator, frames: np.
     """Scores against a reference video and a supplied radial map, where there are any."""
     scores: list[Score] = []
     if job.reference:
-        reference = np.ascontiguousarray(read_video(job.reference).frames.numpy()[::stride])
+        whole = read_video(job.reference).frames.numpy()
+        reference = np.ascontiguousarray(whole[::stride])
         scores += [metric.of(job.clip, measure(frames, reference)) for metric, measure in _FIDELITY]
         if answer.view is not None:
-            other = estimator.estimate(reference, None, job.clip)
+            other = estimator.estimate(whole if estimator.every_frame else reference, None, job.clip)
             if isinstance(other, Failure) or other.view is None:
                 reason = other.reason if isinstance(other, Failure) else "no lens"
                 raise InputError("reference video", f"one that {estimator.name} can calibrate", reason)
@@ -177,10 +178,7 @@ def _against_files(job: Job, answer: Estimate, estimator: Estimator, frames: np.
     if job.radial and answer.radial is not None:
         given = read_radial_map(job.radial)
         supplied = torch.where(given.valid, given.radius, torch.nan).numpy()
-        supplied = supplied[::stride] if len(supplied) != len(answer.radial) else supplied
-        scores += geometry.adherence(supplied, answer.radial).scores(job.clip, "pixel")
-        tokens = geometry.adherence(geometry.pooled(supplied), geometry.pooled(answer.radial))
-        scores += tokens.scores(job.clip, "token")
+        scores += geometry.adherence_scores(job.clip, supplied, answer.radial, stride)
     return scores
 
 

@@ -1,6 +1,6 @@
 """What an estimator is asked and what it answers.
 
-t frame   h, w pixels
+t frame   s frame or latent frame   h, w pixels or tokens
 """
 
 from dataclasses import dataclass
@@ -20,10 +20,10 @@ Frames = UInt8[np.ndarray, "t h w 3"]
 
 @dataclass(frozen=True)
 class UpAndLens:
-    """A horizon and a lens: up directions in each camera's frame, and one radial lens for the clip."""
+    """A horizon and a lens: up directions in each camera's frame, and one lens for the clip."""
 
     up: Float[np.ndarray, "t 3"]
-    lens: RadialLens
+    lens: RadialLens | Lens
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,8 @@ class Estimate:
     poses: Float[np.ndarray, "t 4 4"] | None = None  # camera-to-world, in a world and scale of the estimator's own
     found: Bool[np.ndarray, " t"] | None = None  # frames really estimated; the others are interpolated
     view: UpAndLens | None = None
-    radial: Float[np.ndarray, "t h w"] | None = None  # metres or no unit; NaN where unknown
+    # Metres or no unit, NaN where unknown; a pixel each, or a token of latent frames each.
+    radial: Float[np.ndarray, "s h w"] | None = None
     note: str = ""
 
 

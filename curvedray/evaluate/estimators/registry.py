@@ -8,6 +8,7 @@ from curvedray.evaluate.estimators.protocol import Estimator
 NAMES = {
     "colmap": "poses by structure from motion, the lens known and fixed; CPU, no weights",
     "oracle": "poses you already have: camera files in --recovered, named as the videos are",
+    "embedded": "poses, lens and distances in clips of the procedural world, by the package's own small network",
     "vipe": "poses by NVIDIA ViPE, out of process, or its results in --recovered",
     "geocalib": "lens and horizon by GeoCalib, on the video and on --reference",
     "unik3d": "distances by UniK3D (non-commercial licence), against --radial",
@@ -30,6 +31,10 @@ def make_estimator(
                 "estimator oracle", "a folder of camera files with the recovered poses", "none", "Add --recovered DIR."
             )
         return Oracle.from_folder(recovered)
+    if name == "embedded":
+        from curvedray.evaluate.estimators.embedded import WEIGHTS, Embedded
+
+        return Embedded.load(WEIGHTS)
     if name == "vipe":
         from curvedray.evaluate.estimators.vipe import Vipe
 

@@ -1,0 +1,143 @@
+"""The package's own estimator, for clips of the procedural world: poses in metres, lens, horizon, radii and caption.
+
+It was trained on that world alone, as the embedded model shows it, and means nothing anywhere else. Its floor, measured
+on test clips, is in its file and stands beside every score.
+
+    b clip   t frame   h w pixels
+"""
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from einops import rearrange
+from jaxtyping import Float, UInt8
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from scipy.spatial.transform import Rotation
+from torch import Tensor
+
+from curvedray.cameras import Lens, widest_angle
+from curvedray.errors import InputError
+from curvedray.evaluate.estimators.clip_reader import GRID, ClipReader, ReaderShape, Reading, joined, latent_ends
+from curvedray.evaluate.estimators.protocol import Estimate, Frames, UpAndLens, filled
+from curvedray.evaluate.lens import up_directions
+from curvedray.evaluate.scores import Failure
+from curvedray.media import whole_file
+
+WEIGHTS = Path(__file__).parents[2] / "assets" / "embedded_estimator.safetensors"
+FRAMES, HEIGHT, WIDTH = GRID.video_frames, GRID.rows * GRID.stride[1], GRID.cols * GRID.stride[2]
+NARROWEST, SPARE = 0.1, 0.02  # radians: the least field it may name, and what it leaves to the widest a lens can see
+BATCH = 16
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """Reads clips of the procedural world."""
+
+    reader: ClipReader
+    version: str
+    floor: str
+    name: str = "embedded"
+    every_frame: bool = True
+
+    @classmethod
+    def load(cls, path: Path = WEIGHTS) -> "Embedded":
+        reader, floor = load_reader(path)
+        return cls(reader, hashlib.sha256(path.read_bytes()).hexdigest()[:12], floor)
+
+    @torch.no_grad()
+    def read(self, videos: UInt8[Tensor, "b t h w 3"]) -> Reading:
+        """Everything it can tell of many clips, the caption's logits too."""
+        reason = unreadable(tuple(videos.shape[1:4]))
+        if reason:
+            raise InputError("videos", f"{FRAMES} frames of {WIDTH} x {HEIGHT}, or that enlarged", reason)
+        return joined([self.reader(latent_ends(as_seen(some))) for some in videos.split(BATCH)])
+
+    def estimate(self, video: Frames, lens: Lens | None = None, clip: str = "") -> Estimate | Failure:
+        reason = unreadable(video.shape[:3])
+        if reason:
+            return Failure(f"the embedded estimator reads {FRAMES} frames of {WIDTH} x {HEIGHT}: {reason}", clip)
+        reading = self.read(torch.from_numpy(video)[None])
+        path = poses(reading)[0]
+        all_poses, found = filled(dict(zip(range(0, FRAMES, GRID.stride[0]), path, strict=True)), FRAMES)
+        lens_read = glass(reading, 0, (video.shape[2], video.shape[1]))
+        view = UpAndLens(up_directions(torch.from_numpy(path)).numpy(), lens_read)
+        radial = reading.log_radius[0].double().exp().numpy()
+        return Estimate(all_poses, found, view, radial, f"reads as {self.caption(reading, 0)}")
+
+    def caption(self, reading: Reading, clip: int) -> str:
+        """What it sees in one clip, most likely words: the theme, then the things left, right and behind."""
+        shape = self.reader.shape
+        pairs = zip(reading.colour[clip].argmax(-1).tolist(), reading.kind[clip].argmax(-1).tolist(), strict=True)
+        things = [
+            f"{shape.colours[colour]} {shape.kinds[kind]}"
+            for colour, kind in pairs
+            if colour < len(shape.colours) and kind < len(shape.kinds)
+        ]
+        return ", ".join([shape.themes[int(reading.theme[clip].argmax())], *things])
+
+
+def unreadable(shape: tuple[int, ...]) -> str:
+    """Why a video of (frames, height, width) cannot be read; nothing: it can."""
+    frames, height, width = shape
+    if frames != FRAMES:
+        return f"this video has {frames} frames"
+    if height * WIDTH != width * HEIGHT:
+        return f"this video is shaped {width} x {height}"
+    return f"this video is smaller, {width} x {height}" if height < HEIGHT else ""
+
+
+def as_seen(videos: UInt8[Tensor, "b t h w 3"]) -> Float[Tensor, "b 3 t rows cols"]:
+    """Pixels in [-1, 1] at the size it was trained on, larger ones averaged over areas."""
+    frames = rearrange(videos, "b t h w c -> (b t) c h w").float() / 127.5 - 1
+    small = F.interpolate(frames, (HEIGHT, WIDTH), mode="area")
+    return rearrange(small, "(b t) c h w -> b c t h w", t=videos.shape[1])
+
+
+def poses(reading: Reading) -> Float[np.ndarray, "b t 4 4"]:
+    """Camera-to-world poses in metres, one a latent frame; the first camera, which stands level, is the world."""
+    batch, frames = reading.turn.shape[:2]
+    paths = np.tile(np.eye(4), (batch, frames, 1, 1))
+    turns = Rotation.from_rotvec(reading.turn.double().reshape(-1, 3).numpy())
+    paths[:, :, :3, :3] = turns.as_matrix().reshape(batch, frames, 3, 3)
+    paths[:, :, :3, 3] = reading.shift.double().numpy()
+    return paths
+
+
+def glass(reading: Reading, clip: int, size: tuple[int, int]) -> Lens:
+    """One clip's lens at an image (width, height), kept to what a lens can be."""
+    xi = reading.xi[clip].double().clamp_min(0)
+    widest = 2 * widest_angle(xi) - SPARE
+    fov = reading.fov[clip].double().clamp_min(NARROWEST).minimum(widest)
+    return Lens.from_fov(torch.rad2deg(fov), xi, *size)
+
+
+def save_reader(reader: ClipReader, path: Path, floor: str, card: dict[str, Any] | None = None) -> None:
+    """All of it as one safetensors file in half precision; its sizes, its floor and its card are in the header."""
+    tensors = {name: tensor.detach().half().contiguous() for name, tensor in reader.state_dict().items()}
+    header = {"shape": asdict(reader.shape), "floor": floor, "card": card or {}}
+    with whole_file(path) as temporary:  # one entry, as several would come in any order
+        save_file(tensors, temporary, {"curvedray": json.dumps(header, sort_keys=True)})
+
+
+def load_reader(path: Path = WEIGHTS) -> tuple[ClipReader, str]:
+    """The reader in the package, or another one from a file that `save_reader` wrote, and its floor."""
+    if not path.exists():
+        fix = "Choose another estimator, or train it: experiments/embedded/estimator.py."
+        raise InputError("estimator embedded", f"its weights in {path.name}", "none there", fix)
+    try:
+        with safe_open(path, "pt") as file:
+            header: dict[str, Any] = json.loads((file.metadata() or {})["curvedray"])
+            tensors = {name: file.get_tensor(name).float() for name in file.keys()}  # noqa: SIM118 (not a dict)
+        sizes: dict[str, Any] = {name: tuple(x) if isinstance(x, list) else x for name, x in header["shape"].items()}
+        reader, floor = ClipReader(ReaderShape(**sizes)), str(header["floor"])
+        reader.load_state_dict(tensors)
+    except (SafetensorError, KeyError, TypeError, RuntimeError) as error:
+        raise InputError(f"estimator {path.name}", "a whole file of save_reader", error) from error
+    return reader.eval().requires_grad_(False), floor
