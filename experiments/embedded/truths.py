@@ -1,0 +1,93 @@
+"""Clips of the procedural world as latents of the embedded model, and what is true of them: the estimator's lessons.
+
+Rendered once, in parts that are kept, so that a stopped run goes on where it was. Latents depend on the codec's
+components only, which are fitted before anything is trained.
+
+    n clip   c latent channel   t latent frame   y x latent pixel or token   s place in the caption
+"""
+
+import hashlib
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import get_args
+
+import torch
+from einops import rearrange
+from rich.progress import track
+from safetensors.torch import load_file, save_file
+from scipy.spatial.transform import Rotation
+from torch import Tensor
+
+from curvedray.cameras import TokenGrid
+from curvedray.embedded import EmbeddedModel
+from curvedray.media import whole_file
+from curvedray.radial import RadialMap
+from curvedray.raycast import Kind
+from curvedray.themes import COLOURS, THEMES
+from curvedray.world import Split, WorldClip, world_clip
+
+GRID = TokenGrid(5, 4, 6)
+KINDS = get_args(Kind)
+PLACES = 3
+PART = 500  # clips a file
+
+
+@dataclass(frozen=True, eq=False)
+class Truths:
+    """What is shown and what is true of it, row by row."""
+
+    latents: Tensor  # n c t y x
+    turn: Tensor  # n t 3: rotation vector of each latent frame's camera from the first
+    shift: Tensor  # n t 3: metres
+    fov: Tensor  # radians
+    xi: Tensor
+    log_radius: Tensor  # n t y x, on the token grid, metres
+    known: Tensor  # which of those are
+    theme: Tensor
+    colour: Tensor  # n s; the class after the last is "nothing there"
+    kind: Tensor
+
+    def __getitem__(self, rows: Tensor | slice) -> "Truths":
+        return Truths(*(getattr(self, field.name)[rows] for field in fields(self)))
+
+    def __len__(self) -> int:
+        return len(self.latents)
+
+
+def truths(model: EmbeddedModel, first: int, count: int, split: Split, folder: Path) -> Truths:
+    """Clips first .. first + count of a split."""
+    codec = hashlib.sha256(b"".join(b.numpy().tobytes() for b in model.codec.buffers())).hexdigest()[:8]
+    parts = []
+    for start in track(range(first, first + count, PART), f"rendering {split}"):
+        number = min(PART, first + count - start)
+        path = folder / f"{split}-{start}-{number}-{codec}.safetensors"
+        if not path.exists():
+            rows = [truth_of(world_clip(index, split), model) for index in range(start, start + number)]
+            columns = dict(zip((field.name for field in fields(Truths)), zip(*rows, strict=True), strict=True))
+            with whole_file(path) as temporary:
+                save_file({name: torch.stack(column) for name, column in columns.items()}, temporary)
+        parts.append(load_file(path))
+    return Truths(*(torch.cat([part[field.name] for part in parts]) for field in fields(Truths)))
+
+
+def truth_of(clip: WorldClip, model: EmbeddedModel) -> tuple[Tensor, ...]:
+    video = rearrange(clip.video, "t h w c -> 1 c t h w").float() / 127.5 - 1
+    cameras = clip.cameras.latent_frames(GRID).relative_to_first()
+    poses = cameras.world_from_camera
+    turn = torch.from_numpy(Rotation.from_matrix(poses[:, :3, :3].double().numpy()).as_rotvec()).float()
+    interval, known = RadialMap.from_metric(clip.radius, clip.valid, near=1.0).on(GRID)
+    nouns = clip.world.description.nouns
+    colour = [list(COLOURS).index(noun.colour) for noun in nouns] + [len(COLOURS)] * (PLACES - len(nouns))
+    kind = [KINDS.index(noun.kind) for noun in nouns] + [len(KINDS)] * (PLACES - len(nouns))
+    return (
+        model.encode(video)[0].half(),
+        turn,
+        poses[:, :3, 3].contiguous(),
+        torch.deg2rad(clip.cameras.lens.hfov),
+        clip.cameras.lens.xi,
+        interval.mu.reshape(GRID.frames, GRID.rows, GRID.cols),
+        known.reshape(GRID.frames, GRID.rows, GRID.cols),
+        torch.tensor(list(THEMES).index(clip.world.theme)),
+        torch.tensor(colour),
+        torch.tensor(kind),
+    )
