@@ -131,10 +131,13 @@ class Cameras:
 
         In double precision until the end, so that a world origin far away costs no digits.
         """
-        source = self.world_from_camera
-        query_poses = source if query is None else query.world_from_camera
-        query_from_world = inverse_pose(_wide(query_poses))
-        return (query_from_world[..., :, None, :, :] @ _wide(source)[..., None, :, :, :]).to(source.dtype)
+        source = _wide(self.world_from_camera)[..., None, :, :, :]
+        asking = source.transpose(-4, -3) if query is None else _wide(query.world_from_camera)[..., :, None, :, :]
+        # Columns of [R | t] relative to where the query stands: one that has not moved is exactly where it was.
+        columns = source[..., :3, :] - asking[..., :3, :] * source.new_tensor([0.0, 0.0, 0.0, 1.0])
+        relative = asking[..., :3, :3].mT @ columns
+        last_row = source[..., 3:, :].expand(*relative.shape[:-2], 1, 4)
+        return torch.cat([relative, last_row], -2).to(self.world_from_camera.dtype)
 
     def rays(
         self, grid: TokenGrid, offsets: Float[Tensor, "a 2"]
@@ -182,7 +185,9 @@ class Cameras:
         """Some of the frames; one frame stays a sequence of one."""
         chosen = [frames] if isinstance(frames, int) else frames
         lens = self.lens if self.lens.batch_shape in ((), (1,)) else self.frame_lens[..., chosen]
-        return replace(self, lens=lens, world_from_camera=self.world_from_camera[..., chosen, :, :])
+        poses = self.world_from_camera[..., chosen, :, :]
+        copied = unchecked if poses.shape[-3] else replace  # some of good poses are good, but none is refused
+        return copied(self, lens=lens, world_from_camera=poses)
 
 
 def stacked(paths: Sequence[Cameras]) -> Cameras:

@@ -138,8 +138,9 @@ class Lens:
         """
         pixels, focal, center, xi = self._meeting(pixels)
         with torch.no_grad():  # first which exist, so that nothing infinite enters what is differentiated
-            square = ((pixels - center) / focal).square().sum(-1)
-            exists = torch.isfinite(square) & (1 + (1 - xi * xi) * square >= 0)
+            x, y = ((pixels - center) / focal).unbind(-1)
+            inside = 1 + (1 - xi * xi) * (x * x + y * y)
+            exists = (inside >= 0) & (inside < math.inf)
         pixels = torch.where(exists[..., None], pixels, center.detach())
         x, y = ((pixels - center) / focal).unbind(-1)
         square = x * x + y * y
@@ -280,6 +281,8 @@ def widest_angle(xi: Tensor) -> Tensor:
 
 def bounded_sqrt(x: Tensor) -> Tensor:
     """sqrt(x) of x >= 0, exact, whose slope stops at STEEPEST_SLOPE instead of growing to infinity at zero."""
+    if not x.requires_grad:
+        return x.sqrt()
     steep = x.detach() < (0.5 / STEEPEST_SLOPE) ** 2
     line = x.detach().sqrt() + (x - x.detach()) * STEEPEST_SLOPE
     return torch.where(steep, line, torch.where(steep, torch.ones_like(x), x).sqrt())

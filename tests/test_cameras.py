@@ -56,6 +56,12 @@ def test_a_far_origin_costs_no_digits_that_the_poses_have():
     assert (got - wanted).abs().max() < 5e-4
 
 
+def test_a_camera_that_only_turns_stays_exactly_where_it_was():
+    poses = random_poses(3)
+    poses[:, :3, 3] = torch.tensor([1e6, -0.1, 3.0])
+    assert cameras_of(poses.float()).query_from_source()[..., :3, 3].abs().max() == 0
+
+
 def test_carrying_from_source_to_query_composes():
     cameras = cameras_of(random_poses(4))
     query_from_source = cameras.query_from_source()

@@ -125,7 +125,7 @@ def test_a_camera_that_only_turns_and_one_that_hardly_moves(step):
 
 
 @needs_kernel
-@pytest.mark.parametrize("reach", [14.0, 1e3, float("inf"), float("nan")])
+@pytest.mark.parametrize("reach", [-40.0, 14.0, 1e3, float("inf"), float("nan")])
 def test_radii_beyond_the_kernels_reach_go_the_eager_way(reach):
     cameras, (q, k, v, mu, sigma) = orbit(GRID), (i.float() for i in tokens(GRID))
     view = View.between(cameras, GRID, cameras, default_frequencies(GRID, 40), torch.tensor(OFFSETS))

@@ -46,7 +46,8 @@ def _load_or_build(source: Path, name: str) -> ctypes.CDLL:
     if not compiler:
         raise FileNotFoundError("no C++ compiler was found")
     version = subprocess.run([*compiler, "--version"], capture_output=True, check=True, timeout=PATIENCE).stdout
-    recipe = [source.read_bytes(), version, repr((COMMON_FLAGS, _cpu_flags(), _cpu())).encode()]
+    sources = [i.read_bytes() for i in sorted(source.parent.glob("*.cpp"))]  # it may include those beside it
+    recipe = [*sources, version, repr((COMMON_FLAGS, _cpu_flags(), _cpu())).encode()]
     key = hashlib.sha256(b"\0".join(recipe)).hexdigest()[:20]
     folder = cache_folder()
     for candidate in sorted(folder.glob(f"{name}-{key}-*.so")):

@@ -1,11 +1,10 @@
 // Curved-ray keys for one query frame: geometry, expected phasors and modulation in one pass, and its gradient.
 //
 // The maths is that of encoding.py. What differs is the order of work: tokens lie side by side in vector registers,
-// geometry in double precision, phasors in float. A breakpoint's sin and cos are shared by the two segments that meet
-// there. With a, b the phases at a segment's ends, h = (b - a)/2 and g(h) = tan(h)/h,
-//     mean of exp(i theta) = (exp(ia) + exp(ib))/2 * g(h)            where |h| <= 1/2: nothing cancels
-//                          = (exp(ib) - exp(ia)) / (i (b - a))       elsewhere
-// Phases are carried in half turns, so that reducing them to one period is exact.
+// geometry in double precision, phasors in float. With a, b the phases at a segment's ends,
+//     mean of exp(i theta) = exp(i (a + b)/2) sin(h)/h,   h = (b - a)/2.
+// Phases are carried in half turns, so that reducing them to one period is exact. Where |h| is at most a quarter turn
+// sin(h)/h is a polynomial and nothing is divided; a vector of such tokens takes a shorter way to the same bits.
 //
 //     b batch   h head   n token   s source frame   a ray   c coordinate   f frequency   k breakpoint   d channel
 //     j = (a c) a path's coordinate   i = (a c f) a phasor   lane: a token within its vector
@@ -17,23 +16,14 @@
 #include <cstring>
 #include <system_error>
 #include <thread>
-#include <utility>
 #include <vector>
 
-#if defined(__AVX512F__)
-constexpr int LANES = 16;
-#elif defined(__AVX__)
-constexpr int LANES = 8;
-#else
-constexpr int LANES = 4;
-#endif
-typedef float Vec __attribute__((vector_size(4 * LANES)));
-typedef int32_t Mask __attribute__((vector_size(4 * LANES)));
-typedef float Loose __attribute__((vector_size(4 * LANES), aligned(4), may_alias));  // at any float's address
+#include "lanes.cpp"
 
 constexpr int BLOCK = 64;  // tokens whose geometry is held at once
 constexpr int RANGE = 2;   // its place among the coordinates (u, v, range, depth)
 constexpr double PI = 3.14159265358979323846;
+constexpr double SMALLEST_SQUARE = 1e-36;  // of a length; still a float. curved.py keeps radii well above it
 
 // The same layout as Problem in curved.py.
 extern "C" struct Problem {
@@ -51,71 +41,6 @@ extern "C" struct Problem {
     void (*pool)(void (*)(void*), void*, unsigned, unsigned);
 };
 
-static inline Vec load(const float* p) { return *reinterpret_cast<const Loose*>(p); }
-static inline void store(float* p, Vec x) { *reinterpret_cast<Loose*>(p) = x; }
-static inline Vec all(float x) { return Vec{} + x; }
-
-// sin and cos of pi * y for |y| < 2^21, as minimax polynomials on half a turn (errors 3e-9 and 2e-10).
-static inline void sin_cos(Vec y, Vec& sine, Vec& cosine) {
-    const float magic = 12582912.0f;  // 1.5 * 2^23: adding it leaves round(y) in the low bits
-    Vec shifted = y + magic;
-    Vec r = y - (shifted - magic);
-    Vec t = r * r;
-    Mask odd = reinterpret_cast<Mask>(shifted) << 31;  // an odd number of half turns flips both signs
-    Vec s = 0.07722224f * t - 0.5980464f;
-    s = s * t + 2.5500317f;
-    s = s * t - 5.167707f;
-    s = (s * t + 3.1415925f) * r;
-    Vec c = -0.024396718f * t + 0.23493756f;
-    c = c * t - 1.3352121f;
-    c = c * t + 4.058709f;
-    c = c * t - 4.934802f;
-    c = c * t + 1.0f;
-    sine = reinterpret_cast<Vec>(reinterpret_cast<Mask>(s) ^ odd);
-    cosine = reinterpret_cast<Vec>(reinterpret_cast<Mask>(c) ^ odd);
-}
-
-// (tan(h) - h) / (2 h^3) as a polynomial of h^2 <= 1/4 (error 2e-7); then g(h) = 1 + 2 h^2 * bend.
-static inline Vec bend_of(Vec square) {
-    Vec p = 0.013520068f * square + 0.026558083f;
-    p = p * square + 0.06668865f;
-    return p * square + 0.1666665f;
-}
-
-#if defined(__clang__)
-#define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
-#else  // GCC has the other only from version 12 on
-#define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, Mask{__VA_ARGS__})
-#endif
-
-// Each pair of rows swaps its off-diagonal halves, at every scale: a LANES x LANES transpose in registers.
-template <size_t H, size_t... I>
-static inline void swap_halves(Vec& a, Vec& b, std::index_sequence<I...>) {
-    Vec low = SHUFFLE(a, b, int32_t(I & H ? LANES + I - H : I)...);
-    b = SHUFFLE(a, b, int32_t(I & H ? LANES + I : I + H)...);
-    a = low;
-}
-
-template <size_t H = 1>
-static inline void transpose(Vec (&rows)[LANES]) {
-    if constexpr (H < LANES) {
-        for (size_t r = 0; r < LANES; r++)
-            if (!(r & H)) swap_halves<H>(rows[r], rows[r + H], std::make_index_sequence<LANES>());
-        transpose<2 * H>(rows);
-    }
-}
-
-// (height, width) -> (width, height), both multiples of LANES.
-static void transpose(const float* from, int height, int width, float* to) {
-    for (int y = 0; y < height; y += LANES)
-        for (int x = 0; x < width; x += LANES) {
-            Vec rows[LANES];
-            for (int r = 0; r < LANES; r++) rows[r] = load(from + (y + r) * width + x);
-            transpose(rows);
-            for (int r = 0; r < LANES; r++) store(to + (x + r) * height + y, rows[r]);
-        }
-}
-
 struct Pair {  // what belongs to cos and to sin
     std::vector<float> cosine, sine;
     explicit Pair(size_t size) : cosine(size), sine(size) {}
@@ -123,23 +48,23 @@ struct Pair {  // what belongs to cos and to sin
 
 struct Scratch {
     const int K, A, C, F, J, n, width;           // width: n rounded up to whole vectors
-    std::vector<float> path, gap;                // k j block: coordinates, and 1 / (step to the next breakpoint)
-    std::vector<double> grad_path;               // k j block
-    std::vector<float> half_turns, period, omega;  // c f: omega / pi, 1 / omega, omega
+    std::vector<double> path, grad_path;         // k j block: coordinates
+    std::vector<float> middle, half, inverse;    // k j block, of a segment: middle, half its length, 1 / that
+    std::vector<float> half_turns, period;       // c f: omega / pi and pi / omega
     Pair by_phasor, by_token;                    // i lane; lane i: a few tokens' coefficients
     Pair grad_by_phasor, grad_by_token;          // the same, their gradients
-    std::vector<Vec> grad_step;                  // k
+    std::vector<Vec> grad_middle, grad_half;     // k
 
     explicit Scratch(const Problem& p)
         : K(p.breakpoints), A(p.rays_per_patch), C(p.coordinates), F(p.frequencies), J(A * C), n(J * F),
-          width((n + LANES - 1) / LANES * LANES), path(size_t(K) * J * BLOCK), gap(path.size()),
-          grad_path(path.size()), half_turns(C * F), period(C * F), omega(C * F), by_phasor(width * LANES),
-          by_token(width * LANES), grad_by_phasor(width * LANES), grad_by_token(width * LANES), grad_step(K) {
+          width((n + LANES - 1) / LANES * LANES), path(size_t(K) * J * BLOCK), grad_path(path.size()),
+          middle(path.size()), half(path.size()), inverse(path.size()), half_turns(C * F), period(C * F),
+          by_phasor(width * LANES), by_token(width * LANES), grad_by_phasor(width * LANES),
+          grad_by_token(width * LANES), grad_middle(K), grad_half(K) {
         for (int i = 0; i < C * F; i++) {
             double w = p.frequency[i];
             half_turns[i] = float(w / PI);
-            period[i] = w != 0 ? float(1 / w) : 0.0f;
-            omega[i] = float(w);
+            period[i] = w != 0 ? float(PI / w) : 0.0f;
         }
     }
 };
@@ -153,45 +78,58 @@ struct Place {  // a run of tokens of one batch entry and one source frame
     // bearing along its whole length, however the camera has turned, and only its range has a path.
     bool same_place() const {
         double nearest = radii[0], away = std::max({std::abs(pose[3]), std::abs(pose[7]), std::abs(pose[11])});
-        for (int64_t t = 0; t < count; t++) nearest = std::min(nearest, radii[t]);  // of the first breakpoint, the nearest
+        for (int64_t t = 0; t < count; t++) nearest = std::min(nearest, radii[t]);  // the first breakpoint's: the least
         return away <= 1e-9 * nearest;
     }
 };
 
+// 1 / sqrt(x); 0 where x is 0, or next to it. A float's guess and one step of third order make a double of it: roots
+// and quotients of doubles would be what geometry spends most of its time on.
+static inline double inverse_root(double x) {
+    double y = 1.0f / std::sqrt(float(std::max(x, SMALLEST_SQUARE))), error = 1 - x * y * y;
+    return x > SMALLEST_SQUARE ? y + y * error * (0.5 + 0.375 * error) : 0.0;
+}
+
+// A unit ray of every token in the run, in the query's frame.
+static inline void turn_rays(const Place& at, int a, double (&to)[3][BLOCK]) {
+    const double *x = at.rays + a * 3 * at.step, *y = x + at.step, *z = y + at.step;
+    for (int i = 0; i < 3; i++) {
+        const double* R = at.pose + 4 * i;
+        for (int64_t t = 0; t < at.count; t++) to[i][t] = R[0] * x[t] + R[1] * y[t] + R[2] * z[t];
+    }
+}
+
 // The path of every token in the run: (u, v, range, depth) at each breakpoint, zero where there is no ray.
 static void walk(const Place& at, Scratch& w) {
     const double *P = at.pose, fx = at.lens[0], fy = at.lens[1], xi = at.lens[2];
+    double ray[3][BLOCK], depth[BLOCK];
     for (int a = 0; a < w.A; a++) {
-        const double *rx = at.rays + a * 3 * at.step, *ry = rx + at.step, *rz = ry + at.step;
+        turn_rays(at, a, ray);
         const uint8_t* exists = at.exists + a * at.step;
         for (int k = 0; k < w.K; k++) {
             const double* radius = at.radii + k * at.step;
-            float* to = &w.path[size_t(k * w.J + a * w.C) * BLOCK];
-            float depth[BLOCK];
+            double* to = &w.path[size_t(k * w.J + a * w.C) * BLOCK];
             for (int64_t t = 0; t < at.count; t++) {
-                double r = radius[t];
-                double x = P[3] + r * (P[0] * rx[t] + P[1] * ry[t] + P[2] * rz[t]);
-                double y = P[7] + r * (P[4] * rx[t] + P[5] * ry[t] + P[6] * rz[t]);
-                double z = P[11] + r * (P[8] * rx[t] + P[9] * ry[t] + P[10] * rz[t]);
-                double distance = std::sqrt(x * x + y * y + z * z);
-                double px = fx * x, py = fy * y, beta = z + xi * distance;
-                double square = px * px + py * py + beta * beta;
-                double keep = exists[t] ? 1.0 : 0.0;
-                double scale = square > 0 ? keep / std::sqrt(square > 0 ? square : 1.0) : 0.0;
-                to[t] = float(px * scale);
-                to[BLOCK + t] = float(py * scale);
-                to[2 * BLOCK + t] = float(distance * keep);
-                depth[t] = float(beta * scale);
+                double r = radius[t], x = P[3] + r * ray[0][t], y = P[7] + r * ray[1][t], z = P[11] + r * ray[2][t];
+                double square = x * x + y * y + z * z, distance = square * inverse_root(square);
+                double px = fx * x, py = fy * y, beta = z + xi * distance, keep = exists[t] ? 1.0 : 0.0;
+                double scale = keep * inverse_root(px * px + py * py + beta * beta);
+                to[t] = px * scale;
+                to[BLOCK + t] = py * scale;
+                to[2 * BLOCK + t] = distance * keep;
+                depth[t] = beta * scale;
             }
-            if (w.C == 4) std::memcpy(to + 3 * BLOCK, depth, sizeof(float) * at.count);
+            if (w.C == 4) std::memcpy(to + 3 * BLOCK, depth, sizeof(double) * at.count);
         }
     }
     for (int kj = 0; kj < (w.K - 1) * w.J; kj++) {
-        const float *here = &w.path[size_t(kj) * BLOCK], *next = here + size_t(w.J) * BLOCK;
-        float* gap = &w.gap[size_t(kj) * BLOCK];
+        const double *here = &w.path[size_t(kj) * BLOCK], *next = here + size_t(w.J) * BLOCK;
+        float *middle = &w.middle[size_t(kj) * BLOCK], *half = &w.half[size_t(kj) * BLOCK];
+        float* inverse = &w.inverse[size_t(kj) * BLOCK];
         for (int64_t t = 0; t < at.count; t++) {
-            float step = next[t] - here[t];
-            gap[t] = step != 0 ? 1.0f / (step != 0 ? step : 1.0f) : 0.0f;
+            middle[t] = float(0.5 * (next[t] + here[t]));
+            half[t] = float(0.5 * (next[t] - here[t]));
+            inverse[t] = half[t] != 0 ? 1.0f / (half[t] != 0 ? half[t] : 1.0f) : 0.0f;
         }
     }
 }
@@ -199,8 +137,9 @@ static void walk(const Place& at, Scratch& w) {
 // From coordinates to log-radii: grad_log_radii[k, n] += r_k * ray . dL/dX.
 static void walk_backward(const Place& at, const Scratch& w, double* grad_log_radii) {
     const double *P = at.pose, fx = at.lens[0], fy = at.lens[1], xi = at.lens[2];
+    double ray[3][BLOCK];
     for (int a = 0; a < w.A; a++) {
-        const double *rx = at.rays + a * 3 * at.step, *ry = rx + at.step, *rz = ry + at.step;
+        turn_rays(at, a, ray);
         const uint8_t* exists = at.exists + a * at.step;
         for (int k = 0; k < w.K; k++) {
             const double* radius = at.radii + k * at.step;
@@ -208,16 +147,11 @@ static void walk_backward(const Place& at, const Scratch& w, double* grad_log_ra
             const double* from_depth = w.C == 4 ? from + 3 * BLOCK : nullptr;
             double* to = grad_log_radii + k * at.step;
             for (int64_t t = 0; t < at.count; t++) {
-                double r = radius[t];
-                double dx = P[0] * rx[t] + P[1] * ry[t] + P[2] * rz[t];
-                double dy = P[4] * rx[t] + P[5] * ry[t] + P[6] * rz[t];
-                double dz = P[8] * rx[t] + P[9] * ry[t] + P[10] * rz[t];
-                double x = P[3] + r * dx, y = P[7] + r * dy, z = P[11] + r * dz;
-                double distance = std::sqrt(x * x + y * y + z * z);
-                double away = distance > 0 ? 1.0 / (distance > 0 ? distance : 1.0) : 0.0;
+                double r = radius[t], dx = ray[0][t], dy = ray[1][t], dz = ray[2][t];
+                double x = P[3] + r * dx, y = P[7] + r * dy, z = P[11] + r * dz, square = x * x + y * y + z * z;
+                double away = inverse_root(square), distance = square * away;
                 double px = fx * x, py = fy * y, beta = z + xi * distance;
-                double square = px * px + py * py + beta * beta;
-                double scale = square > 0 ? 1.0 / std::sqrt(square > 0 ? square : 1.0) : 0.0;
+                double scale = inverse_root(px * px + py * py + beta * beta);
                 double u = px * scale, v = py * scale, depth = beta * scale;
                 double gu = from[t], gv = from[BLOCK + t], gd = from_depth ? from_depth[t] : 0.0;
                 double along = gu * u + gv * v + gd * depth;
@@ -230,57 +164,84 @@ static void walk_backward(const Place& at, const Scratch& w, double* grad_log_ra
     }
 }
 
+// One phasor's mean along the path of LANES tokens, into by_phasor; with Gradient also what it adds to grad_middle and
+// grad_half, from grad_by_phasor. Near: no segment turns by more than half a turn.
+template <bool Gradient, bool Near>
+static inline void mean_phasor(Scratch& w, size_t place, int cf, int i) {
+    const Vec turn = all(w.half_turns[cf]), period = all(w.period[cf]), share = all(float(1 / (PI * (w.K - 1))));
+    Vec sum_cos = Vec{}, sum_sin = Vec{}, gc, gs;
+    if constexpr (Gradient) gc = load(&w.grad_by_phasor.cosine[i]), gs = load(&w.grad_by_phasor.sine[i]);
+    for (int k = 0; k < w.K - 1; k++, place += size_t(w.J) * BLOCK) {
+        Mask odd, odd_half{};
+        Vec m = reduced(turn * load(&w.middle[place]), odd), c = cosine_of(m * m), s = sine_over(m * m) * m;
+        Vec y = turn * load(&w.half[place]), r = y;  // h = pi y
+        if constexpr (!Near) r = reduced(y, odd_half);
+        Vec t = r * r, shrink = sine_over(t), slope;  // pi sin(h)/h = sin(pi y)/y, and its derivative by y
+        if constexpr (Gradient) slope = 2 * r * sine_over_slope(t);
+        if constexpr (!Near) {
+            Vec over = period * load(&w.inverse[place]);  // 1 / y
+            Mask small = r == y;
+            shrink = small ? shrink : shrink * r * over;
+            if constexpr (Gradient) slope = small ? slope : (cosine_of(t) * float(PI) - shrink) * over;
+            odd ^= odd_half;
+        }
+        shrink = flipped(shrink, odd);
+        sum_cos += c * shrink;
+        sum_sin += s * shrink;
+        if constexpr (Gradient) {
+            w.grad_middle[k] += (c * gs - s * gc) * shrink * turn * (share * float(PI));
+            w.grad_half[k] += (c * gc + s * gs) * flipped(slope, odd) * turn * share;
+        }
+    }
+    store(&w.by_phasor.cosine[i], sum_cos * share);
+    store(&w.by_phasor.sine[i], sum_sin * share);
+}
+
+// The largest |half| of a coordinate's segments, among LANES tokens.
+static inline float longest_half(const Scratch& w, size_t place) {
+    Vec longest{};
+    for (int k = 0; k < w.K - 1; k++, place += size_t(w.J) * BLOCK) {
+        Vec half = load(&w.half[place]);
+        half = half < 0 ? -half : half;
+        longest = half > longest ? half : longest;
+    }
+    for (int width = LANES / 2; width > 0; width /= 2)
+        for (int lane = 0; lane < width; lane++) longest[lane] = std::max(longest[lane], longest[lane + width]);
+    return longest[0];
+}
+
 // Coefficients of LANES tokens from `first` on; with Gradient also that of their paths, from grad_by_phasor. With
 // `same_place` a bearing is one phasor, without a slope.
 template <bool Gradient>
 static void phasors(Scratch& w, int64_t first, bool same_place) {
-    const Vec share = all(1.0f / float(w.K - 1));
     const size_t next_k = size_t(w.J) * BLOCK;
     for (int j = 0; j < w.J; j++) {
-        const float *path = &w.path[size_t(j) * BLOCK + first], *gap = &w.gap[size_t(j) * BLOCK + first];
+        const size_t place = size_t(j) * BLOCK + first;
         const bool one_phasor = same_place && j % w.C != RANGE;
-        if constexpr (Gradient) std::fill(w.grad_step.begin(), w.grad_step.end(), Vec{});
+        const float longest = longest_half(w, place);
+        if constexpr (Gradient) {
+            std::fill(w.grad_middle.begin(), w.grad_middle.end(), Vec{});
+            std::fill(w.grad_half.begin(), w.grad_half.end(), Vec{});
+        }
         for (int f = 0; f < w.F; f++) {
             const int cf = j % w.C * w.F + f, i = (j * w.F + f) * LANES;
-            const Vec turn = all(w.half_turns[cf]), period = all(w.period[cf]), weight = all(w.omega[cf]) * share;
-            Vec gc, gs, real0, imag0;
-            Vec a = turn * load(path), s0, c0, sum_cos = Vec{}, sum_sin = Vec{};
-            sin_cos(a, s0, c0);
             if (one_phasor) {
-                store(&w.by_phasor.cosine[i], c0);
-                store(&w.by_phasor.sine[i], s0);
-                continue;
+                Mask odd;
+                Vec m = reduced(w.half_turns[cf] * load(&w.middle[place]), odd);
+                store(&w.by_phasor.cosine[i], flipped(cosine_of(m * m), odd));
+                store(&w.by_phasor.sine[i], flipped(sine_over(m * m) * m, odd));
+            } else if (std::abs(w.half_turns[cf]) * longest <= 0.5f) {
+                mean_phasor<Gradient, true>(w, place, cf, i);
+            } else {
+                mean_phasor<Gradient, false>(w, place, cf, i);
             }
-            if constexpr (Gradient) {
-                gc = load(&w.grad_by_phasor.cosine[i]), gs = load(&w.grad_by_phasor.sine[i]);
-                real0 = c0 * gc + s0 * gs, imag0 = c0 * gs - s0 * gc;  // against exp(ia), and against i exp(ia)
-            }
-            for (int k = 1; k < w.K; k++) {
-                Vec b = turn * load(path + k * next_k), s1, c1;
-                sin_cos(b, s1, c1);
-                Vec half = (b - a) * float(PI / 2), square = half * half, bend = bend_of(square);
-                Vec half_g = square * bend + 0.5f, inverse = period * load(gap + (k - 1) * next_k);
-                Mask small = square <= 0.25f;
-                Vec scale = small ? half_g : inverse;
-                sum_cos += (small ? c0 + c1 : s1 - s0) * scale;
-                sum_sin += (small ? s0 + s1 : c0 - c1) * scale;
-                if constexpr (Gradient) {
-                    Vec real1 = c1 * gc + s1 * gs, imag1 = c1 * gs - s1 * gc;
-                    Vec level = (imag0 + imag1) * half_g * 0.5f, tilt = (real0 + real1) * half * bend * 0.5f;
-                    Vec mean = (imag0 - imag1) * inverse;
-                    w.grad_step[k - 1] += (small ? level + tilt : (mean - real0) * inverse) * weight;
-                    w.grad_step[k] += (small ? level - tilt : (real1 - mean) * inverse) * weight;
-                    real0 = real1, imag0 = imag1;
-                }
-                a = b, s0 = s1, c0 = c1;
-            }
-            store(&w.by_phasor.cosine[i], sum_cos * share);
-            store(&w.by_phasor.sine[i], sum_sin * share);
         }
         if constexpr (Gradient)
-            for (int k = 0; k < w.K; k++)
-                for (int lane = 0; lane < LANES; lane++)
-                    w.grad_path[k * next_k + size_t(j) * BLOCK + first + lane] = w.grad_step[k][lane];
+            for (int k = 0; k < w.K; k++) {  // a breakpoint ends one segment and begins the next
+                Vec grad = w.grad_middle[k] - w.grad_half[k];
+                if (k) grad += w.grad_middle[k - 1] + w.grad_half[k - 1];
+                for (int lane = 0; lane < LANES; lane++) w.grad_path[k * next_k + place + lane] = 0.5 * grad[lane];
+            }
     }
     transpose(w.by_phasor.cosine.data(), w.width, LANES, w.by_token.cosine.data());
     transpose(w.by_phasor.sine.data(), w.width, LANES, w.by_token.sine.data());
@@ -288,11 +249,17 @@ static void phasors(Scratch& w, int64_t first, bool same_place) {
 
 static void turn_key(const float* __restrict key, const float* __restrict c, const float* __restrict s, int n,
                      int64_t dim, float* __restrict out) {
-    for (int i = 0; i < n; i++) {
+    for (int start = 0; start < n && n >= LANES; start += LANES) {
+        const int i = std::min(start, n - LANES);  // the last vector overlaps the one before it
+        Vec x = load(key + i), y = load(key + n + i), cosine = load(c + i), sine = load(s + i);
+        store(out + i, x * cosine - y * sine);
+        store(out + n + i, x * sine + y * cosine);
+    }
+    for (int i = 0; i < n && n < LANES; i++) {
         out[i] = key[i] * c[i] - key[n + i] * s[i];
         out[n + i] = key[i] * s[i] + key[n + i] * c[i];
     }
-    std::memcpy(out + 2 * n, key + 2 * n, sizeof(float) * (dim - 2 * n));
+    for (int64_t i = 2 * n; i < dim; i++) out[i] = key[i];
 }
 
 static void add_coefficient_gradient(const float* __restrict key, const float* __restrict grad, int n,

@@ -25,6 +25,7 @@ from curvedray.kernels.build import compiled
 SOURCE = Path(__file__).with_name("curved.cpp")
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 MOST_HALF_TURNS = 2.0**20  # of a phase; the kernel's sine and cosine reduce phases exactly below 2^21
+FARTHEST, LOG_NEAREST = 1e15, -34.0  # lengths whose squares the kernel can take for floats (e^-34 is about 1e-15)
 POINTERS = ("keys", "radii", "rays", "exists", "poses", "lenses", "frequency")
 SIZES = ("batch", "camera_batch", "heads", "tokens", "patches", "dim", "breakpoints", "rays_per_patch")
 COUNTS = ("coordinates", "frequencies", "threads")
@@ -65,8 +66,11 @@ def suits(q: Tensor, k: Tensor, v: Tensor, view: View, mu: Tensor, sigma: Tensor
         return False
     if v.shape[-1] != k.shape[-1] or k.shape[-1] < 2 * view.phasors:
         return False
-    log_radius = min(float((mu + sigma.abs()).detach().amax()), 700.0)  # e^700 is still a float
+    mu, width = mu.detach(), sigma.detach().abs()
+    log_radius = min(float((mu + width).amax()), 700.0)  # e^700 is still a float
     farthest = math.exp(log_radius) + 2 * float(view.query_from_source.abs().amax())
+    if farthest > FARTHEST or not float((mu - width).amin()) > LOG_NEAREST:
+        return False
     return max(farthest, 1.0) * float(view.frequencies.abs().amax()) / math.pi < MOST_HALF_TURNS
 
 
