@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test test-slow lint env clean
+.PHONY: demo test test-slow embedded lint env clean
 .DELETE_ON_ERROR:
 
 # torch comes first and pinned: asked for by range, pip would fetch gigabytes of CUDA.
@@ -29,6 +29,10 @@ test: $(READY) lint
 
 test-slow: $(READY)
 	@$(BIN)/python -m pytest -q -m slow
+
+# Hours on two cores; every stage is skipped where its result is there, so it can be stopped and started again.
+embedded: $(READY)
+	@$(BIN)/python experiments/embedded/make.py --runs runs/embedded
 
 clean:
 	rm -rf $(VENV) out build *.egg-info

@@ -25,7 +25,7 @@ from curvedray.evaluate.run import score_folder
 from curvedray.evaluate.scores import Score
 from curvedray.evaluate.statistics import Interval, paired_difference
 from curvedray.formats import write_cameras
-from curvedray.generate import generate
+from curvedray.generate import generate_batch
 from curvedray.media import whole_file, write_video
 from curvedray.process import Process
 from curvedray.radial import RadialMap
@@ -36,6 +36,7 @@ from curvedray.world import WorldClip, world_clip
 
 MAY_DIFFER = ("name:", "adapter.", "radial_weight:", "mixforcing")  # what a row is; all else must be the same
 ALMOST_LOSSLESS = 4  # crf of the videos that are scored
+BATCH = 16  # clips generated at once
 
 
 @dataclass(frozen=True)
@@ -92,8 +93,7 @@ def run_experiment(
     clips = held_out_clips(shape_of, experiment.clips, out / "cameras")
     reports: dict[str, Report] = {}
     for name, recipe in experiment.rows.items():
-        recipe = replace(recipe, data=replace(recipe.data, cache=str(out / "cache")))
-        folder = out / f"{recipe.name}-{digest(recipe)}"
+        recipe, folder = placed(recipe, out)
         say(f"{name}: training, {recipe.steps} steps")
         weights = trained(recipe, folder)
         say(f"{name}: generating {len(clips)} clips")
@@ -112,6 +112,13 @@ def run_experiment(
         with whole_file(out / file) as temporary:
             temporary.write_text(text)
     return page
+
+
+def placed(recipe: Recipe, out: Path) -> tuple[Recipe, Path]:
+    """A row's recipe with the cache that all share, and its own folder, which another recipe never finds."""
+    recipe = replace(recipe, data=replace(recipe.data, cache=str(out / "cache")))
+    digest = hashlib.sha256(json.dumps(recipe.to_json(), sort_keys=True).encode()).hexdigest()[:8]
+    return recipe, out / f"{recipe.name}-{digest}"
 
 
 def held_out_clips(recipe: Recipe, count: int, folder: Path) -> list[WorldClip]:
@@ -144,15 +151,14 @@ def generated(recipe: Recipe, weights: Path | None, clips: list[WorldClip], fold
         return
     model = open_model(recipe.model, torch.device("cuda" if torch.cuda.is_available() else "cpu"))
     adapter = None if weights is None else load_adapter(weights, model.transformer).attach(model.transformer)
-    for seed, clip in missing:
-        near = RadialMap.from_metric(clip.radius, clip.valid).near
-        made = generate(model, clip.caption, clip.cameras, adapter=adapter, near=near, seed=seed)
-        write_video(made.frames, folder / f"{clip.id}.mp4", made.fps, crf=ALMOST_LOSSLESS)
-
-
-def digest(recipe: Recipe) -> str:
-    """Names a row's folder, so that another recipe never finds its files."""
-    return hashlib.sha256(json.dumps(recipe.to_json(), sort_keys=True).encode()).hexdigest()[:8]
+    for first in range(0, len(missing), BATCH):
+        seeds, some = zip(*missing[first : first + BATCH], strict=True)
+        near = [RadialMap.from_metric(clip.radius, clip.valid).near for clip in some]
+        paths, captions = [clip.cameras for clip in some], [clip.caption for clip in some]
+        for clip, video in zip(
+            some, generate_batch(model, captions, paths, seeds, adapter=adapter, near=near), strict=True
+        ):
+            write_video(video, folder / f"{clip.id}.mp4", model.defaults.fps, crf=ALMOST_LOSSLESS)
 
 
 def rows_of(reports: Mapping[str, Report], by_lens: bool) -> dict[str, dict[str, Interval]]:

@@ -1,0 +1,48 @@
+"""The adapters of the embedded model, trained alike: the rows of its table and of the paper's lens comparison.
+
+    python experiments/embedded/rows.py ucpe --runs runs/embedded
+
+Trains one row on one core, or goes on with it; a row of `curvedray paper run lenses -o runs/embedded` is the same run.
+"""
+
+import argparse
+import runpy
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from curvedray.evaluate.experiment import placed, trained
+from curvedray.recipes import Recipe, recipe
+
+LENSES = Path(__file__).parents[1] / "lenses.py"
+
+
+def rows() -> dict[str, Recipe]:
+    """By name: the lens comparison's, and two of our own."""
+    compared = {name: row for name, row in runpy.run_path(str(LENSES))["experiment"].rows.items() if name != "none"}
+    own = {
+        "crepe_rotation": recipe("embedded_rotation"),
+        "crepe_mix": recipe("embedded_mixforcing_video"),
+        "crepe_rotation_mix": replace(recipe("embedded_mixforcing_video"), adapter=recipe("embedded_rotation").adapter),
+    }
+    return compared | {name: replace(row, name=name) for name, row in own.items()}
+
+
+def weights_of(name: str, runs: Path) -> Path:
+    """Where a row's adapter is once it is trained."""
+    return placed(rows()[name], runs)[1] / "adapter.safetensors"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("row", choices=list(rows()))
+    parser.add_argument("--runs", type=Path, required=True)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    if trained(*placed(rows()[options.row], options.runs)) is None:
+        raise SystemExit("stopped before its end; run the same command again")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,236 @@
+"""Does the embedded model obey? Every adapter on the same test clips, read by the embedded estimator.
+
+    python experiments/embedded/score.py --runs runs/embedded -o experiments/results/embedded
+
+Each row's readings are kept in RUNS/scores, so a stopped run goes on where it was. The same seed makes the same noise
+for every row, so rows are compared clip by clip. Nothing is chosen here: guidance and steps are the model's defaults,
+chosen on validation clips.
+"""
+
+import argparse
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import torch
+from rich.progress import track
+from rows import weights_of
+from safetensors.torch import load_file, save_file
+from score_tables import Truth, Values, values_of, write_tables
+from torch import Tensor
+
+from curvedray.adapter import Adapter
+from curvedray.adapter_file import load_adapter
+from curvedray.clips import Batch, VideoShape, encoded, gathered
+from curvedray.embedded import EmbeddedModel, load_embedded
+from curvedray.evaluate.estimators.clip_reader import Reading
+from curvedray.evaluate.estimators.embedded import Embedded
+from curvedray.flow import noised, velocity_target
+from curvedray.generate import generate_batch, noise_for
+from curvedray.media import whole_file, write_png
+from curvedray.pictures import contact_sheet
+from curvedray.radial import RadialMap
+from curvedray.sources import WorldFootage
+from curvedray.world import Split, WorldClip, world_clip
+
+logging.basicConfig(level=logging.INFO, format="%(message)s")
+log = logging.getLogger(__name__)
+BATCH = 20
+LEVELS = (0.8, 0.95, 0.99)
+SHOWN = 12  # clips in the picture
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: an adapter's run, or none, and the scale of camera guidance (1: none)."""
+
+    name: str
+    run: str | None
+    guidance: float = 1.0
+
+    @property
+    def key(self) -> str:
+        return f"{self.run or 'none'}-{self.guidance:g}"
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """What every row shares."""
+
+    model: EmbeddedModel
+    estimator: Embedded
+    clips: list[WorldClip]
+    runs: Path
+    kept: Path  # where readings are kept
+
+
+def adapter_of(setting: Setting, run: str | None) -> Adapter | None:
+    if run is None:
+        return None
+    return load_adapter(weights_of(run, setting.runs), setting.model.transformer).eval().requires_grad_(False)
+
+
+def batches(clips: list[WorldClip]) -> Iterator[tuple[range, list[WorldClip]]]:
+    for first in range(0, len(clips), BATCH):
+        some = clips[first : first + BATCH]
+        yield range(first, first + len(some)), some
+
+
+def near_of(clip: WorldClip) -> float:
+    return RadialMap.from_metric(clip.radius, clip.valid).near
+
+
+def reading_of(setting: Setting, row: Row) -> Reading:
+    """What the estimator sees in a row's videos, made now or before; the first few videos are kept to be looked at."""
+    path = setting.kept / f"{row.key}.safetensors"
+    if not path.is_file():
+        adapter = adapter_of(setting, row.run)
+        videos = []
+        if adapter is not None:
+            adapter.attach(setting.model.transformer)
+        for seeds, some in track(list(batches(setting.clips)), f"generating {row.name}"):
+            videos.append(
+                generate_batch(
+                    setting.model,
+                    [clip.caption for clip in some],
+                    [clip.cameras for clip in some],
+                    list(seeds),
+                    adapter=adapter,
+                    near=[near_of(clip) for clip in some],
+                    camera_guidance=row.guidance,
+                )
+            )
+        if adapter is not None:
+            adapter.detach()
+        keep_reading(path, setting.estimator, torch.cat(videos))
+    return kept_reading(path)
+
+
+def real_reading(setting: Setting) -> Reading:
+    """The floor: the true clips, through the codec."""
+    path = setting.kept / "real.safetensors"
+    if not path.is_file():
+        videos = []
+        for _, some in batches(setting.clips):
+            pixels = torch.stack([clip.video for clip in some]).permute(0, 4, 1, 2, 3).float() / 127.5 - 1
+            shown = setting.model.decode(setting.model.encode(pixels))
+            videos.append(((shown + 1) * 127.5).round().to(torch.uint8).permute(0, 2, 3, 4, 1))
+        keep_reading(path, setting.estimator, torch.cat(videos))
+    return kept_reading(path)
+
+
+def keep_reading(path: Path, estimator: Embedded, videos: Tensor) -> None:
+    said = estimator.read(videos)
+    tensors = {field.name: getattr(said, field.name).contiguous() for field in fields(Reading)}
+    with whole_file(path) as temporary:
+        save_file(tensors | {"videos": videos[:SHOWN].contiguous()}, temporary)
+
+
+def kept_reading(path: Path) -> Reading:
+    tensors = load_file(path)
+    return Reading(*(tensors[field.name] for field in fields(Reading)))
+
+
+@torch.no_grad()
+def denoising(setting: Setting, run: str | None) -> dict[str, Tensor]:
+    """Each clip's flow-matching error at each noise level, the noise the same for every adapter; and the radial
+    head's mean absolute error in log radius, over the tokens whose radius is known."""
+    path = setting.kept / f"denoising-{run or 'none'}.safetensors"
+    if path.is_file():
+        return load_file(path)
+    model, adapter = setting.model, adapter_of(setting, run)
+    own = model.defaults
+    shape = VideoShape(own.frames, own.height, own.width)
+    grid = model.grid_for(*(getattr(shape, name) for name in ("frames", "height", "width")))
+    footage = WorldFootage(len(setting.clips), split_of(setting), shape)
+    if adapter is not None:
+        adapter.attach(model.transformer)
+    found: dict[str, list[Tensor]] = {}
+    for seeds, _ in track(list(batches(setting.clips)), f"denoising, {run or 'no adapter'}"):
+        batch = gathered([encoded(footage[index], model, shape) for index in seeds])
+        noise = torch.stack([noise_for(model, grid, 10_000 + index) for index in seeds])
+        for level in LEVELS:
+            sigma = torch.full((len(noise),), level)
+            with adapter.viewing(batch.cameras, grid=grid) if adapter is not None else nullcontext():
+                said = model.velocity(noised(batch.latents, noise, sigma), sigma, batch.text)
+            error = (said - velocity_target(batch.latents, noise)).square().flatten(1).mean(1)
+            found.setdefault(f"loss {level:g}", []).append(error)
+            if adapter is not None and adapter.supervised_blocks:
+                found.setdefault(f"radius {level:g}", []).append(radial_error(adapter, batch))
+        constant = batch.log_radius - 1.2  # the train split's mean log radius, in near distances
+        found.setdefault("radius constant", []).append(known_mean(constant.abs(), batch))
+    if adapter is not None:
+        adapter.detach()
+    tensors = {name: torch.cat(parts) for name, parts in found.items()}
+    with whole_file(path) as temporary:
+        save_file(tensors, temporary)
+    return tensors
+
+
+def radial_error(adapter: Adapter, batch: Batch) -> Tensor:
+    blocks = [adapter.predictions[block].mu for block in adapter.supervised_blocks]
+    return known_mean((torch.stack(blocks) - batch.log_radius).abs().mean(0), batch)
+
+
+def known_mean(error: Tensor, batch: Batch) -> Tensor:
+    return (error * batch.radius_known).flatten(1).sum(1) / batch.radius_known.flatten(1).sum(1)
+
+
+def split_of(setting: Setting) -> Split:
+    return "test" if setting.clips[0].id.startswith("test") else "val"
+
+
+def picture(setting: Setting, rows: list[Row], out: Path) -> None:
+    """The first clips: the truth, then every row, five frames each."""
+    for number in range(SHOWN):
+        clip = setting.clips[number]
+        strips = [("exact", clip.video)]
+        for row in rows:
+            videos = load_file(setting.kept / f"{row.key}.safetensors")["videos"]
+            strips.append((f"{row.name}, guidance {row.guidance:g}", videos[number]))
+        frames = torch.cat([video[::4] for _, video in strips]).repeat_interleave(2, 1).repeat_interleave(2, 2)
+        labels = [label if i == 0 else "" for label, _ in strips for i in range(5)]
+        write_png(contact_sheet(frames, 5, labels), out / f"{clip.id}.png")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=Path, required=True, help="where the adapters' runs are")
+    parser.add_argument("--model", type=Path, help="the embedded model; by default the package's")
+    parser.add_argument("--estimator", type=Path, help="the estimator; by default the package's")
+    parser.add_argument("--rows", nargs="+", default=["recammaster", "ucpe", "crepe", "crepe_rotation", "crepe_mix"])
+    parser.add_argument("--clips", type=int, default=240)
+    parser.add_argument("--split", choices=["val", "test"], default="test")
+    parser.add_argument("--guidance", type=float, nargs="+", help="scales; by default 1 and the model's own")
+    parser.add_argument("-o", "--out", type=Path, required=True)
+    options = parser.parse_args()
+    model = load_embedded(options.model) if options.model else load_embedded()
+    estimator = Embedded.load(options.estimator) if options.estimator else Embedded.load()
+    scales = options.guidance or [1.0, model.defaults.camera_guidance]
+    clips = [world_clip(i, options.split) for i in track(range(options.clips), "rendering the truth")]
+    setting = Setting(model, estimator, clips, options.runs, options.runs / f"scores-{options.split}")
+    rows = [Row("no adapter", None), *(Row(run, run, scale) for run in options.rows for scale in scales)]
+
+    truth = Truth.of(clips)
+    real = real_reading(setting)
+    values: dict[str, Values] = {
+        "real clips (the estimator's floor)": values_of(truth, real),
+        "no motion": values_of(truth, truth.standing_still()),
+        "shuffled cameras": values_of(truth.shuffled(), real),
+    }
+    for row in rows:
+        name = row.name if row.run is None else f"{row.name}, guidance {row.guidance:g}"
+        values[name] = values_of(truth, reading_of(setting, row))
+    losses = {run or "no adapter": denoising(setting, run) for run in (None, *options.rows)}
+    write_tables(options.out, truth, values, losses, estimator, len(clips), options.split)
+    with whole_file(options.out / "rows.json") as temporary:
+        temporary.write_text(json.dumps({name: value.to_json() for name, value in values.items()}, indent=1))
+    picture(setting, rows, options.runs / f"pictures-{options.split}")
+    log.info("wrote %s", options.out)
+
+
+if __name__ == "__main__":
+    main()
