@@ -57,7 +57,17 @@ class EmbeddedModel(nn.Module):
     def __init__(self, shape: EmbeddedShape):
         super().__init__()
         self.shape, self.text_tokens = shape, shape.text_tokens
-        self.defaults = Defaults(shape.frames, shape.height, shape.width, steps=24, guidance=1.0, fps=8)
+        self.defaults = Defaults(
+            shape.frames,
+            shape.height,
+            shape.width,
+            steps=24,
+            guidance=1.0,
+            fps=8,
+            camera_guidance=3.0,
+            drop_text=True,
+            zoom=4,
+        )
         self.codec = PatchCodec(shape.channels)
         self.words = WordEncoder(shape.words, shape.text_width, shape.text_tokens)
         self.transformer = wan_transformer(

@@ -43,11 +43,12 @@ class Settings:
     radial_sigma: float = TEACHER_SIGMA  # half the width, in log radius, of what a radial map says
     sampler: str = "unipc"
     seed: int = 0
+    zoom: int = 1  # the video's pixels a pixel of the model's, when it is written
 
     @classmethod
     def of(cls, model: VideoModel, **asked: Any) -> "Settings":
         """The model's defaults, overruled by every keyword that is not None."""
-        names = ("frames", "height", "width", "steps", "guidance", "camera_guidance", "drop_text")
+        names = ("frames", "height", "width", "steps", "guidance", "camera_guidance", "drop_text", "zoom")
         own = {name: getattr(model.defaults, name) for name in names} | {"shift": model.shift}
         return cls(**(own | {name: value for name, value in asked.items() if value is not None}))
 
@@ -60,6 +61,7 @@ class Settings:
             ("shift", math.isfinite(self.shift) and self.shift > 0, "a positive number"),
             ("radial_sigma", math.isfinite(self.radial_sigma) and self.radial_sigma >= 0, "a number >= 0"),
             ("seed", 0 <= self.seed < 2**63, "a whole number >= 0"),
+            ("zoom", 1 <= self.zoom <= 16, "a whole number from 1 to 16"),
         ]
         for name, holds, expected in laws:
             if not holds:

@@ -20,7 +20,7 @@ from curvedray.errors import InputError
 from curvedray.generate import Callback, Generated, generate
 from curvedray.media import write_png, write_video
 from curvedray.models import BaseIdentity, VideoModel
-from curvedray.pictures import PathPlot, contact_sheet, radial_picture
+from curvedray.pictures import PathPlot, contact_sheet, enlarged, radial_picture
 from curvedray.radial import RadialInterval
 from curvedray.video_recipe import Parts, VideoRecipe
 
@@ -73,20 +73,21 @@ def write_all(made: Generated, recipe: VideoRecipe, path: Path) -> list[Path]:
         raise InputError(str(path), "a place that can be written to", error.strerror or str(error)) from error
     with scratch as folder:
         inside = Path(folder)
-        write_video(made.frames, inside / path.name, made.fps, metadata={"recipe": json.dumps(record, sort_keys=True)})
+        seen = enlarged(made.frames, recipe.settings.zoom)
+        write_video(seen, inside / path.name, made.fps, metadata={"recipe": json.dumps(record, sort_keys=True)})
         beside = {"recipe": record, "cost": asdict(made.cost)}
         (inside / f"{path.stem}.json").write_text(json.dumps(beside, indent=1, sort_keys=True) + "\n")
-        _pictures(made, inside, path.stem)
+        _pictures(made, seen, inside, path.stem)
         names = sorted((file.name for file in inside.iterdir()), key=lambda name: (name != path.name, name))
         for name in names:
             os.replace(inside / name, path.parent / name)
     return [path.parent / name for name in names]
 
 
-def _pictures(made: Generated, folder: Path, stem: str) -> None:
+def _pictures(made: Generated, seen: UInt8[Tensor, "t h w 3"], folder: Path, stem: str) -> None:
     """Frames of the video, the camera's path, and the radii its adapter believed in."""
-    chosen = _spread(len(made.frames), 8)
-    sheet = contact_sheet(made.frames[chosen], labels=[f"frame {i}" for i in chosen])
+    chosen = _spread(len(seen), 8)
+    sheet = contact_sheet(seen[chosen], labels=[f"frame {i}" for i in chosen])
     write_png(sheet, folder / f"{stem}-sheet.png")
     write_png(PathPlot.of(made.cameras, (640, 480)).at(), folder / f"{stem}-path.png")
     if made.radii and made.radii[-1]:

@@ -33,6 +33,7 @@ class Defaults:
     negative: str = ""
     camera_guidance: float = 1.0
     drop_text: bool = False  # whether camera guidance guides towards the text too
+    zoom: int = 1  # how many times larger its videos are written, so that a person can see them
 
 
 @runtime_checkable

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, UInt8
 from numpy import ndarray
 from torch import Tensor
@@ -152,6 +153,14 @@ def contact_sheet(
         draw.rectangle([box[0] - 4, box[1] - 3, box[2] + 4, box[3] + 3], fill=PAPER)
         draw.text((x + 6, y + 4), label, fill=INK, font=font)
     return torch.from_numpy(np.array(page))
+
+
+def enlarged(frames: UInt8[Tensor, "t h w 3"], times: int) -> UInt8[Tensor, "t height width 3"]:
+    """Frames a whole number of times larger, smoothly: for the eye, no detail is added."""
+    if times == 1:
+        return frames
+    pixels = F.interpolate(frames.movedim(-1, 1).float(), scale_factor=times, mode="bicubic", align_corners=False)
+    return pixels.round().clamp(0, 255).to(torch.uint8).movedim(1, -1).contiguous()
 
 
 def radial_picture(

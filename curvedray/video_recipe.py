@@ -164,7 +164,7 @@ def load_parts(
     Without a name it is the embedded model, which has an adapter of its own. `loading` is for `load_model`. Files
     are looked for before a model is loaded, which may take minutes.
     """
-    file = adapter_file(model if isinstance(model, str) else model.name, adapter)
+    file = adapter_file(model if isinstance(model, str) else model.name, adapter, follows_map=radial is not None)
     sources = [None if path is None else Source.of(path) for path in (file, radial)]
     model = load_model(model, **loading) if isinstance(model, str) else model
     loaded = None
@@ -182,8 +182,11 @@ def load_parts(
     )
 
 
-def adapter_file(model: str, adapter: str | Path | None) -> Path | None:
-    """Which adapter file a user means; without one, a real model would ignore its camera, so that is refused."""
+def adapter_file(model: str, adapter: str | Path | None, follows_map: bool = False) -> Path | None:
+    """Which adapter file a user means; without one, a real model would ignore its camera, so that is refused.
+
+    The embedded model has two of its own: the better one for cameras alone, and one that was trained to follow maps.
+    """
     if adapter is not None and str(adapter) == NO_ADAPTER:
         return None
     if adapter is not None:
@@ -192,7 +195,7 @@ def adapter_file(model: str, adapter: str | Path | None) -> Path | None:
         from curvedray.embedded import WEIGHTS, check_weights
 
         check_weights(WEIGHTS)
-        return WEIGHTS.with_name("embedded_adapter.safetensors")
+        return WEIGHTS.with_name("embedded_adapter_mix.safetensors" if follows_map else "embedded_adapter.safetensors")
     fix = "Train one with `curvedray train`, or pass --adapter none to see the model without camera control."
     raise InputError("adapter", "an adapter for this model", "none", fix)
 

@@ -7,6 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
+EMBEDDED = (
+    "the embedded model: a tiny one that knows a procedural world of coloured balls, boxes and pillars; "
+    "for Wan: --model Wan-AI/Wan2.1-T2V-1.3B-Diffusers --adapter FILE"
+)
 PANEL_CAMERA, PANEL_MODEL, PANEL_SAMPLING = "Camera", "Model", "Sampling"
 
 
@@ -73,9 +77,11 @@ def generate(
         float | None, typer.Option(help="Towards the camera; 1 is none.", rich_help_panel=PANEL_SAMPLING)
     ] = None,
     drop_text: Annotated[
-        bool,
-        typer.Option("--drop-text", help="Camera guidance drops the prompt too.", rich_help_panel=PANEL_SAMPLING),
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--drop-text/--keep-text", help="Camera guidance drops the prompt too.", rich_help_panel=PANEL_SAMPLING
+        ),
+    ] = None,
     sampler: Annotated[str | None, typer.Option(help="unipc or euler.", rich_help_panel=PANEL_SAMPLING)] = None,
     shift: Annotated[
         float | None,
@@ -83,6 +89,9 @@ def generate(
     ] = None,
     frames: Annotated[int | None, typer.Option(help="4 n + 1 frames.", rich_help_panel=PANEL_SAMPLING)] = None,
     size: Annotated[str | None, typer.Option(help="WIDTHxHEIGHT in pixels.", rich_help_panel=PANEL_SAMPLING)] = None,
+    zoom: Annotated[
+        int | None, typer.Option(help="Write the video this many times larger.", rich_help_panel=PANEL_SAMPLING)
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Same seed, same bytes.", rich_help_panel=PANEL_SAMPLING)] = None,
     again: Annotated[
         Path | None, typer.Option(help="Make this video again from the recipe inside it, to the byte.")
@@ -141,10 +150,15 @@ def generate(
             shift=shift,
             seed=seed,
             radial_sigma=radial_sigma,
+            zoom=zoom,
         )
     settings = recipe.settings
     grid = parts.model.grid_for(settings.frames, settings.height, settings.width)
     cost = generation_cost(parts.model, parts.adapter, grid, settings.steps, settings.passes)
+    if not recipe.model:
+        console.print(EMBEDDED, markup=False)
+    if settings.zoom > 1:
+        console.print(f"{settings.width} x {settings.height} pixels, written {settings.zoom} times larger")
     console.print(str(cost), markup=False)
     files_written: list[Path] = []
     if not dry_run:
