@@ -16,10 +16,10 @@ TIME, SPACE = 4, 8
 FLATTENING = 0.5  # 0 keeps each component's own variance, 1 whitens; half lets coarse structure appear first
 
 
-class PatchCodec(nn.Module):
-    """Video in [-1, 1] <-> latents of mean square about one."""
+class PatchComponents(nn.Module):
+    """Video in [-1, 1] <-> latents of mean square about one, both ways linear."""
 
-    def __init__(self, channels: int = 32, width: int = 128):
+    def __init__(self, channels: int = 32):
         super().__init__()
         self.channels = channels
         for name, frames in (("first", 1), ("rest", TIME)):
@@ -27,17 +27,6 @@ class PatchCodec(nn.Module):
             self.register_buffer(f"{name}_mean", torch.zeros(pixels))
             self.register_buffer(f"{name}_basis", torch.eye(pixels)[:channels].clone())
             self.register_buffer(f"{name}_gain", torch.ones(channels))
-        self.correction = nn.Sequential(
-            nn.Conv3d(channels, width, 3, padding=1),
-            nn.SiLU(),
-            nn.Conv3d(width, width, 3, padding=1),
-            nn.SiLU(),
-            nn.Conv3d(width, width, 3, padding=1),
-            nn.SiLU(),
-            nn.Conv3d(width, TIME * SPACE * SPACE * 3, 1),
-        )
-        for parameter in self.correction[-1].parameters():  # untrained, it adds nothing
-            nn.init.zeros_(parameter)
 
     @torch.no_grad()
     def fit(self, video: Float[Tensor, "b 3 frames h w"]) -> None:
@@ -62,10 +51,6 @@ class PatchCodec(nn.Module):
             parts.append((patches - mean) @ basis.T * gain)
         return rearrange(torch.cat(parts, 1), "b t y x c -> b c t y x")
 
-    def decode(self, latents: Float[Tensor, "b c t y x"]) -> Float[Tensor, "b 3 frames h w"]:
-        """The linear inverse, and what the correction adds to it; not clipped."""
-        return self.decode_linear(latents) + _assemble(*_first_and_rest(self.correction(latents).movedim(1, -1)))
-
     def decode_linear(self, latents: Float[Tensor, "b c t y x"]) -> Float[Tensor, "b 3 frames h w"]:
         last = latents.movedim(1, -1)
         parts = []
@@ -73,6 +58,28 @@ class PatchCodec(nn.Module):
             mean, basis, gain = (getattr(self, f"{name}_{part}") for part in ("mean", "basis", "gain"))
             parts.append(coefficients / gain @ basis + mean)
         return _assemble(*parts)
+
+
+class PatchCodec(PatchComponents):
+    """The components, and a decoder that knows more than their linear inverse."""
+
+    def __init__(self, channels: int = 32, width: int = 128):
+        super().__init__(channels)
+        self.correction = nn.Sequential(
+            nn.Conv3d(channels, width, 3, padding=1),
+            nn.SiLU(),
+            nn.Conv3d(width, width, 3, padding=1),
+            nn.SiLU(),
+            nn.Conv3d(width, width, 3, padding=1),
+            nn.SiLU(),
+            nn.Conv3d(width, TIME * SPACE * SPACE * 3, 1),
+        )
+        for parameter in self.correction[-1].parameters():  # untrained, it adds nothing
+            nn.init.zeros_(parameter)
+
+    def decode(self, latents: Float[Tensor, "b c t y x"]) -> Float[Tensor, "b 3 frames h w"]:
+        """The linear inverse, and what the correction adds to it; not clipped."""
+        return self.decode_linear(latents) + _assemble(*_first_and_rest(self.correction(latents).movedim(1, -1)))
 
 
 def _patches(video: Tensor) -> tuple[Tensor, Tensor]:
