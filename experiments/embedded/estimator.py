@@ -1,9 +1,10 @@
-"""Train the `embedded` estimator: poses, lens, radii and caption from a clip of the procedural world.
+r"""Train the `embedded` estimator: poses, lens, radii and caption from a clip of the procedural world.
 
-    python experiments/embedded/estimator.py --model runs/embedded/base.safetensors -o runs/embedded/estimator
+    python experiments/embedded/estimator.py --model runs/embedded/decoder.safetensors --cache runs/embedded/cache \
+        -o runs/embedded/estimator
 
-It sees clips as a sampler leaves them: latents with the mistakes of a generator on them, decoded. It resumes where it
-stopped. Its training clips are numbered from --first, away from those that the backbone sees; choices were made on
+It sees clips as a sampler leaves them: latents with the mistakes of a generator on them, in the end decoded and encoded
+again. It resumes where it stopped. Its training clips are those of the backbone's cache; choices were made on
 validation clips; the floor in its file is measured once, at the end, on the test clips that are also scored.
 """
 
@@ -20,10 +21,10 @@ import torch
 import torch.nn.functional as F
 from scipy.spatial.transform import Rotation
 from torch import Generator, Tensor
-from truths import KINDS, Truths, truths
+from truths import KINDS, Truths, cached_truths, rendered_truths
 
 from curvedray.embedded import EmbeddedModel, load_embedded
-from curvedray.evaluate.estimators.clip_reader import ClipReader, ReaderShape, Reading, joined, latent_ends
+from curvedray.evaluate.estimators.clip_reader import ClipReader, ReaderShape, Reading, joined
 from curvedray.evaluate.estimators.embedded import save_reader
 from curvedray.muon import Muon
 from curvedray.themes import COLOURS, THEMES
@@ -32,12 +33,13 @@ logging.basicConfig(level=logging.INFO, format="%(message)s")
 log = logging.getLogger(__name__)
 AXES = ("pitch", "yaw", "roll", "x", "y", "z")
 TEST_CLIPS = 240
-LINEAR = 0.4  # of the steps see the codec's linear inverse alone, which costs a fifth of the decoder
+UNSEEN = 0.85  # of the steps take latents as they are; only the others decode them and look again, at twice the price
 GRAIN = 0.3  # the largest deviation of noise on the latents, which are of mean square one
 
 
 def imperfect(latents: Tensor, random: Generator) -> Tensor:
-    """Latents with a generator's mistakes on them: grain, blotches, smear over space and over time, each by chance."""
+    """Latents with a generator's mistakes on them, each by chance: grain, blotches, smear over space and over time, and
+    small errors of exposure and colour."""
     batch, channels, frames, rows, cols = latents.shape
 
     def amount(largest: float, share: float) -> Tensor:
@@ -53,13 +55,9 @@ def imperfect(latents: Tensor, random: Generator) -> Tensor:
     before, after = rest[:, :, [0, *range(frames - 2)]], rest[:, :, [*range(1, frames - 1), frames - 2]]
     latents = torch.cat([latents[:, :, :1], rest.lerp((before + after) / 2, amount(0.4, 0.4))], 2)
     noise = torch.randn(latents.shape, generator=random)
-    return latents + amount(GRAIN, 0.8) * noise + amount(GRAIN, 0.4) * blotches
-
-
-def exposed(video: Tensor, random: Generator) -> Tensor:
-    """Small errors of exposure and white balance."""
-    gain, offset = torch.randn(2, len(video), 3, 1, 1, 1, generator=random) * 0.04
-    return (video * (1 + gain) + offset).clamp(-1, 1)
+    gain = 1 + 0.04 * torch.randn(batch, 1, 1, 1, 1, generator=random)
+    tint = 0.05 * torch.randn(batch, channels, 1, 1, 1, generator=random)
+    return latents * gain + tint + amount(GRAIN, 0.8) * noise + amount(GRAIN, 0.4) * blotches
 
 
 def loss_of(reading: Reading, truth: Truths) -> Tensor:
@@ -75,7 +73,7 @@ def loss_of(reading: Reading, truth: Truths) -> Tensor:
         + 5 * F.mse_loss(reading.fov, truth.fov)
         + 5 * F.mse_loss(reading.xi, truth.xi)
         + 2 * radius
-        + 0.1 * names
+        + 0.3 * names
     )
 
 
@@ -89,7 +87,7 @@ def errors(reader: ClipReader, model: EmbeddedModel, truth: Truths, grain: float
     readings = []
     for part in truth.latents.float().split(40):
         noise = grain * torch.randn(part.shape, generator=random)
-        readings.append(reader(latent_ends(model.decode(part + noise))))
+        readings.append(reader(reader.see(model.decode(part + noise))))
     said = joined(readings)
     ours, true = (Rotation.from_rotvec(x.flatten(0, 1).double().numpy()) for x in (said.turn, truth.turn))
     degrees = np.degrees((ours.inv() * true).magnitude()).reshape(len(truth), -1)[:, 1:]
@@ -130,18 +128,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, required=True, help="embedded model whose codec encodes and decodes")
     parser.add_argument("-o", "--out", type=Path, required=True)
-    parser.add_argument("--first", type=int, default=1_000_000)
-    parser.add_argument("--clips", type=int, default=6000)
-    parser.add_argument("--steps", type=int, default=2200)
-    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--cache", type=Path, required=True, help="latents of training clips of the world")
+    parser.add_argument("--clips", type=int, default=10000, help="how many of them")
+    parser.add_argument("--steps", type=int, default=1500)
+    parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--every", type=int, default=250, help="steps between looks at validation clips")
     options = parser.parse_args()
     torch.manual_seed(options.seed)
     model = load_embedded(options.model)
-    train = truths(model, options.first, options.clips, "train", options.out / "truths")
-    held_out = truths(model, 0, 120, "val", options.out / "truths")
-    reader = ClipReader(ReaderShape(tuple(THEMES), tuple(COLOURS), KINDS))
+    train = cached_truths(options.cache, options.clips, options.out / "truths")
+    held_out = rendered_truths(model, 0, 120, "val", options.out / "truths")
+    reader = ClipReader(ReaderShape(tuple(THEMES), tuple(COLOURS), KINDS, model.shape.channels))
+    reader.components.load_state_dict(model.codec.state_dict(), strict=False)  # the codec has a decoder besides
+    reader.spread.copy_(model.spread)
     optimisers = optimisers_of(reader)
     groups = [group for optimiser in optimisers for group in optimiser.param_groups]
     base_rates = [group["lr"] for group in groups]
@@ -162,8 +162,9 @@ def main() -> None:
             group["lr"] = rate * share
         some = train[torch.randint(options.clips, (options.batch,), generator=random)]
         latents = imperfect(some.latents.float(), random)
-        decode = model.codec.decode_linear if step < LINEAR * options.steps else model.decode
-        loss = loss_of(reader(exposed(latent_ends(decode(latents)), random)), some)
+        if step >= UNSEEN * options.steps:
+            latents = reader.see(model.decode(latents))
+        loss = loss_of(reader(latents), some)
         for optimiser in optimisers:
             optimiser.zero_grad()
         loss.backward()
@@ -187,7 +188,7 @@ def save_state(path: Path, reader: ClipReader, optimisers: list[torch.optim.Opti
 
 def finish(reader: ClipReader, model: EmbeddedModel, options: argparse.Namespace) -> None:
     """Measure the floor on test clips and write the whole estimator."""
-    floor = errors(reader, model, truths(model, 0, TEST_CLIPS, "test", options.out / "truths"))
+    floor = errors(reader, model, rendered_truths(model, 0, TEST_CLIPS, "test", options.out / "truths"))
     log.info("floor on %d test clips: %s", TEST_CLIPS, json.dumps(floor))
     training = {name: str(value) for name, value in vars(options).items() if name != "out"}
     card = {"floor": floor, "training": training, "shape": asdict(reader.shape)}

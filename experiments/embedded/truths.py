@@ -7,9 +7,10 @@ components only, which are fitted before anything is trained.
 """
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import get_args
+from typing import cast, get_args
 
 import torch
 from einops import rearrange
@@ -18,13 +19,15 @@ from safetensors.torch import load_file, save_file
 from scipy.spatial.transform import Rotation
 from torch import Tensor
 
-from curvedray.cameras import TokenGrid
+from curvedray.cache import CachedClips
+from curvedray.cameras import Cameras, TokenGrid
+from curvedray.clips import Clip
 from curvedray.embedded import EmbeddedModel
 from curvedray.media import whole_file
 from curvedray.radial import RadialMap
 from curvedray.raycast import Kind
 from curvedray.themes import COLOURS, THEMES
-from curvedray.world import Split, WorldClip, world_clip
+from curvedray.world import Split, WorldClip, WorldScene, world_clip, world_shot
 
 GRID = TokenGrid(5, 4, 6)
 KINDS = get_args(Kind)
@@ -54,7 +57,7 @@ class Truths:
         return len(self.latents)
 
 
-def truths(model: EmbeddedModel, first: int, count: int, split: Split, folder: Path) -> Truths:
+def rendered_truths(model: EmbeddedModel, first: int, count: int, split: Split, folder: Path) -> Truths:
     """Clips first .. first + count of a split."""
     codec = hashlib.sha256(b"".join(b.numpy().tobytes() for b in model.codec.buffers())).hexdigest()[:8]
     parts = []
@@ -62,32 +65,70 @@ def truths(model: EmbeddedModel, first: int, count: int, split: Split, folder: P
         number = min(PART, first + count - start)
         path = folder / f"{split}-{start}-{number}-{codec}.safetensors"
         if not path.exists():
-            rows = [truth_of(world_clip(index, split), model) for index in range(start, start + number)]
-            columns = dict(zip((field.name for field in fields(Truths)), zip(*rows, strict=True), strict=True))
-            with whole_file(path) as temporary:
-                save_file({name: torch.stack(column) for name, column in columns.items()}, temporary)
-        parts.append(load_file(path))
-    return Truths(*(torch.cat([part[field.name] for part in parts]) for field in fields(Truths)))
+            save([rendered(world_clip(index, split), model) for index in range(start, start + number)], path)
+        parts.append(load(path))
+    return joined(parts)
 
 
-def truth_of(clip: WorldClip, model: EmbeddedModel) -> tuple[Tensor, ...]:
+def cached_truths(cache: Path, count: int, folder: Path) -> Truths:
+    """The first clips of the backbone's cache: latents that are there already, so nothing is rendered."""
+    path = folder / f"cache-{count}.safetensors"
+    if not path.exists():
+        clips = CachedClips(cache)
+        save([cached(clips[index]) for index in track(range(count), "reading the cache")], path)
+    return load(path)
+
+
+def joined(parts: Sequence[Truths]) -> Truths:
+    return Truths(*(torch.cat([getattr(part, field.name) for part in parts]) for field in fields(Truths)))
+
+
+def save(rows: Sequence[tuple[Tensor, ...]], path: Path) -> None:
+    columns = dict(zip((field.name for field in fields(Truths)), zip(*rows, strict=True), strict=True))
+    with whole_file(path) as temporary:
+        save_file({name: torch.stack(column) for name, column in columns.items()}, temporary)
+
+
+def load(path: Path) -> Truths:
+    return Truths(**load_file(path))
+
+
+def rendered(clip: WorldClip, model: EmbeddedModel) -> tuple[Tensor, ...]:
     video = rearrange(clip.video, "t h w c -> 1 c t h w").float() / 127.5 - 1
-    cameras = clip.cameras.latent_frames(GRID).relative_to_first()
-    poses = cameras.world_from_camera
-    turn = torch.from_numpy(Rotation.from_matrix(poses[:, :3, :3].double().numpy()).as_rotvec()).float()
     interval, known = RadialMap.from_metric(clip.radius, clip.valid, near=1.0).on(GRID)
-    nouns = clip.world.description.nouns
+    return truth_of(model.encode(video)[0], clip.world, clip.cameras, interval.mu, known)
+
+
+def cached(clip: Clip) -> tuple[Tensor, ...]:
+    """A cached clip is in near distances; how many metres that is follows from how far its camera goes."""
+    split, number = clip.id.split("-")
+    shot = world_shot(int(number), cast(Split, split))
+    far, metres = (
+        cameras.latent_frames(GRID).relative_to_first().world_from_camera[:, :3, 3].norm(dim=-1).max()
+        for cameras in (clip.cameras, shot.cameras)
+    )
+    known = clip.radius_known & (metres > 0.05)  # who does not move cannot tell
+    near = metres.clamp_min(0.05) / far.clamp_min(1e-3)
+    return truth_of(clip.latents, shot.world, shot.cameras, clip.log_radius + near.log(), known)
+
+
+def truth_of(
+    latents: Tensor, world: WorldScene, cameras: Cameras, log_radius: Tensor, known: Tensor
+) -> tuple[Tensor, ...]:
+    poses = cameras.latent_frames(GRID).relative_to_first().world_from_camera
+    turn = torch.from_numpy(Rotation.from_matrix(poses[:, :3, :3].double().numpy()).as_rotvec()).float()
+    nouns = world.description.nouns
     colour = [list(COLOURS).index(noun.colour) for noun in nouns] + [len(COLOURS)] * (PLACES - len(nouns))
     kind = [KINDS.index(noun.kind) for noun in nouns] + [len(KINDS)] * (PLACES - len(nouns))
     return (
-        model.encode(video)[0].half(),
+        latents.half(),
         turn,
         poses[:, :3, 3].contiguous(),
-        torch.deg2rad(clip.cameras.lens.hfov),
-        clip.cameras.lens.xi,
-        interval.mu.reshape(GRID.frames, GRID.rows, GRID.cols),
+        torch.deg2rad(cameras.lens.hfov),
+        cameras.lens.xi,
+        log_radius.reshape(GRID.frames, GRID.rows, GRID.cols),
         known.reshape(GRID.frames, GRID.rows, GRID.cols),
-        torch.tensor(list(THEMES).index(clip.world.theme)),
+        torch.tensor(list(THEMES).index(world.theme)),
         torch.tensor(colour),
         torch.tensor(kind),
     )

@@ -1,9 +1,11 @@
 """The network behind the `embedded` estimator: a clip of the procedural world -> its cameras, lens, radii and caption.
 
-It looks at the frames with which latent frames end (0, 4, 8, 12, 16), each through a small convolutional eye, and lets
-all their tokens attend to one another. The world's court is always the same size, so distances are in metres.
+It looks at a clip through the codec's principal components, the first frame and every four after it, and lets the
+tokens of all latent frames attend to one another. What it says of a latent frame is of its last video frame: 0, 4, 8,
+12, 16. The world's court is always the same size, so distances are in metres.
 
-    b clip   t latent frame   y x token of the 4 x 6 grid   p token of a frame   s place in the caption
+    b clip   c latent channel   t latent frame   i j latent pixel   y x token of the 4 x 6 grid   p token of a frame
+    s place in the caption
 """
 
 from collections.abc import Sequence
@@ -15,8 +17,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from curvedray.cameras import TokenGrid
+from curvedray.codec import PatchComponents
 
 GRID = TokenGrid(5, 4, 6)
+SEEN = 96  # channels of the eye's first layer
 PLACES = 3  # left, right, behind
 MIDDLE_FOV, MIDDLE_XI, MIDDLE_LOG_RADIUS = 2.0, 0.5, 1.5  # of the world's clips; what an untrained network says
 
@@ -28,6 +32,7 @@ class ReaderShape:
     themes: tuple[str, ...]
     colours: tuple[str, ...]
     kinds: tuple[str, ...]
+    channels: int = 32
     width: int = 128
     layers: int = 4
     heads: int = 4
@@ -47,35 +52,27 @@ class Reading:
     kind: Float[Tensor, "b s kinds"]
 
 
-def latent_ends(video: Float[Tensor, "b 3 frames h w"]) -> Float[Tensor, "b 3 t h w"]:
-    """The frames that are looked at."""
-    return video[:, :, :: GRID.stride[0]]
-
-
 def joined(readings: Sequence[Reading]) -> Reading:
     """Readings of several batches as one."""
     return Reading(*(torch.cat([getattr(one, field.name) for one in readings]) for field in fields(Reading)))
 
 
 class ClipReader(nn.Module):
-    """Video frames -> Reading."""
+    """Video -> latents (`see`) -> Reading. Nothing of its components is trained."""
+
+    spread: Tensor
 
     def __init__(self, shape: ReaderShape):
         super().__init__()
         self.shape, width = shape, shape.width
+        self.components = PatchComponents(shape.channels)
+        self.register_buffer("spread", torch.ones(shape.channels, 2))  # of latents: in the first frame, and after it
+        # The first latent frame stands for one video frame and has components of its own, so an eye of its own too.
+        self.first, self.rest = (nn.Conv3d(shape.channels, SEEN, (1, 3, 3), padding=(0, 1, 1)) for _ in range(2))
         self.eye = nn.Sequential(
-            nn.Conv2d(3, 32, 5, stride=2, padding=2),
-            nn.GroupNorm(4, 32),
-            nn.SiLU(),
-            nn.Conv2d(32, 64, 3, stride=2, padding=1),
-            nn.GroupNorm(4, 64),
-            nn.SiLU(),
-            nn.Conv2d(64, 96, 3, stride=2, padding=1),
-            nn.GroupNorm(4, 96),
-            nn.SiLU(),
-            nn.Conv2d(96, width, 3, stride=2, padding=1),
+            nn.GroupNorm(4, SEEN), nn.SiLU(), nn.Conv3d(SEEN, width, (1, 3, 3), (1, 2, 2), padding=(0, 1, 1))
         )
-        self.place = nn.Parameter(torch.randn(GRID.frames, GRID.patches, width) * 0.02)
+        self.place = nn.Parameter(torch.randn(GRID.tokens, width) * 0.02)
         layer = nn.TransformerEncoderLayer(
             width, shape.heads, 4 * width, 0.0, "gelu", batch_first=True, norm_first=True
         )
@@ -87,12 +84,18 @@ class ClipReader(nn.Module):
         self.classes = (len(shape.themes), PLACES * (len(shape.colours) + 1), PLACES * (len(shape.kinds) + 1))
         self.caption = nn.Linear(width, sum(self.classes))
 
-    def forward(self, frames: Float[Tensor, "b 3 t h w"]) -> Reading:
-        """Frames 0, 4, 8, 12 and 16 of a video in [-1, 1], of 64 x 96."""
-        images = rearrange(frames, "b c t h w -> (b t) c h w")
-        seen = self.eye(images.contiguous(memory_format=torch.channels_last))
-        tokens = rearrange(seen, "(b t) d y x -> b t (y x) d", t=GRID.frames) + self.place
-        tokens = self.thought(rearrange(tokens, "b t p d -> b (t p) d"))
+    def see(self, video: Float[Tensor, "b 3 frames h w"]) -> Float[Tensor, "b c t i j"]:
+        """Latents of a video in [-1, 1], 17 frames of 64 x 96."""
+        return self.components.encode(video)
+
+    def forward(self, latents: Float[Tensor, "b c t i j"]) -> Reading:
+        first, rest = self.spread.unbind(-1)
+        looked = [
+            self.first(latents[:, :, :1] / first[:, None, None, None]),
+            self.rest(latents[:, :, 1:] / rest[:, None, None, None]),
+        ]
+        tokens = rearrange(self.eye(torch.cat(looked, 2)), "b d t y x -> b (t y x) d")
+        tokens = self.thought(tokens + self.place)
         summary = self.summary(rearrange(tokens, "b (t p) d -> b t (p d)", t=GRID.frames))
         motion = self.motion(summary)
         motion = motion - motion[:, :1]  # the first frame is where motion is measured from

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from curvedray.cameras import Lens, widest_angle
 from curvedray.errors import InputError
-from curvedray.evaluate.estimators.clip_reader import GRID, ClipReader, ReaderShape, Reading, joined, latent_ends
+from curvedray.evaluate.estimators.clip_reader import GRID, ClipReader, ReaderShape, Reading, joined
 from curvedray.evaluate.estimators.protocol import Estimate, Frames, UpAndLens, filled
 from curvedray.evaluate.lens import up_directions
 from curvedray.evaluate.scores import Failure
@@ -57,7 +57,7 @@ class Embedded:
         reason = unreadable(tuple(videos.shape[1:4]))
         if reason:
             raise InputError("videos", f"{FRAMES} frames of {WIDTH} x {HEIGHT}, or that enlarged", reason)
-        return joined([self.reader(latent_ends(as_seen(some))) for some in videos.split(BATCH)])
+        return joined([self.reader(self.reader.see(as_seen(some))) for some in videos.split(BATCH)])
 
     def estimate(self, video: Frames, lens: Lens | None = None, clip: str = "") -> Estimate | Failure:
         reason = unreadable(video.shape[:3])
