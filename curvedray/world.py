@@ -24,10 +24,7 @@ from curvedray.raycast import Kind, Room, Scene, Thing, render
 from curvedray.themes import COLOURS, THEMES, WORDS, Description, Noun, Side, describe_caption
 from curvedray.trajectories import trajectory
 
-__all__ = [
-    "WORDS", "WorldClip", "WorldScene", "WorldShot", "describe_caption", "scene", "scene_from_caption", "world_clip",
-    "world_shot",
-]  # fmt: skip
+__all__ = ["WORDS", "WorldClip", "WorldScene", "describe_caption", "scene", "scene_from_caption", "world_clip"]
 
 Split = Literal["train", "val", "test"]
 Family = Literal["pinhole", "wide", "fisheye"]
@@ -77,16 +74,6 @@ class WorldScene:
 
 
 @dataclass(frozen=True, eq=False)
-class WorldShot:
-    """A clip before it is rendered: a scene, and who films it how."""
-
-    world: WorldScene
-    move: str
-    cameras: Cameras
-    family: Family
-
-
-@dataclass(frozen=True, eq=False)
 class WorldClip:
     """A clip and the whole truth about it. Cameras and radii are in metres, in the court's own frame."""
 
@@ -107,22 +94,16 @@ class WorldClip:
 
 def world_clip(index: int, split: Split = "train", frames: int = 17, height: int = 64, width: int = 96) -> WorldClip:
     """Clip number `index` of a split. Its lens, path and scene are the same at every size and number of frames."""
-    shot = world_shot(index, split, frames, height, width)
-    place = shot.world.scene
-    seen = render(place, shot.cameras)
-    movers = [i for i, thing in enumerate(place.things) if thing.moves]
-    shown = (seen.frames, shot.cameras, seen.radius, seen.valid, seen.shows(movers))
-    return WorldClip(f"{split}-{index:06d}", *shown, shot.world, shot.move, shot.family)
-
-
-def world_shot(index: int, split: Split = "train", frames: int = 17, height: int = 64, width: int = 96) -> WorldShot:
-    """Clip number `index` of a split, planned: a tenth of the price of rendering it."""
     place = scene(index, split)
     random = _random(index, split, 1)
     family = get_args(Family)[random.integers(3)]
     (low, high), bend = LENS_FAMILIES[family]
     lens = Lens.from_fov(random.uniform(low, high), random.uniform(*bend), width, height)
-    return WorldShot(place, *_path(random, place.scene, lens, frames), family)
+    move, cameras = _path(random, place.scene, lens, frames)
+    seen = render(place.scene, cameras)
+    movers = [i for i, thing in enumerate(place.scene.things) if thing.moves]
+    name = f"{split}-{index:06d}"
+    return WorldClip(name, seen.frames, cameras, seen.radius, seen.valid, seen.shows(movers), place, move, family)
 
 
 def scene(index: int, split: Split = "train") -> WorldScene:
