@@ -1,10 +1,9 @@
-r"""Train the `embedded` estimator: poses, lens, radii and caption from a clip of the procedural world.
+"""Train the `embedded` estimator: poses, lens, radii and caption from a clip of the procedural world.
 
-    python experiments/embedded/estimator.py --model runs/embedded/decoder.safetensors --cache runs/embedded/cache \
-        -o runs/embedded/estimator
+    python experiments/embedded/estimator.py --model runs/embedded/embedded.safetensors -o runs/embedded/estimator
 
 It sees clips as a sampler leaves them: latents with the mistakes of a generator on them, in the end decoded and encoded
-again. It resumes where it stopped. Its training clips are those of the backbone's cache; choices were made on
+again. It resumes where it stopped. Its training clips are of scenes that the backbone never sees; choices were made on
 validation clips; the floor in its file is measured once, at the end, on the test clips that are also scored.
 """
 
@@ -21,7 +20,7 @@ import torch
 import torch.nn.functional as F
 from scipy.spatial.transform import Rotation
 from torch import Generator, Tensor
-from truths import KINDS, Truths, cached_truths, rendered_truths
+from truths import KINDS, Truths, rendered_truths
 
 from curvedray.embedded import EmbeddedModel, load_embedded
 from curvedray.evaluate.estimators.clip_reader import ClipReader, ReaderShape, Reading, joined
@@ -121,23 +120,23 @@ def optimisers_of(reader: ClipReader) -> list[torch.optim.Optimizer]:
     matrices = [p for n, p in reader.named_parameters() if p.ndim == 2 and n.split(".")[0] in ("thought", "summary")]
     chosen = {id(p) for p in matrices}
     rest = [p for p in reader.parameters() if id(p) not in chosen]
-    return [Muon(matrices, lr=2e-3), torch.optim.AdamW(rest, lr=1e-3)]
+    return [Muon(matrices, lr=6e-3), torch.optim.AdamW(rest, lr=2e-3)]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, required=True, help="embedded model whose codec encodes and decodes")
     parser.add_argument("-o", "--out", type=Path, required=True)
-    parser.add_argument("--cache", type=Path, required=True, help="latents of training clips of the world")
-    parser.add_argument("--clips", type=int, default=10000, help="how many of them")
-    parser.add_argument("--steps", type=int, default=1500)
+    parser.add_argument("--first", type=int, default=1_000_000, help="number of the first clip to train on")
+    parser.add_argument("--clips", type=int, default=6000, help="how many there are")
+    parser.add_argument("--steps", type=int, default=1800)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--every", type=int, default=250, help="steps between looks at validation clips")
     options = parser.parse_args()
     torch.manual_seed(options.seed)
     model = load_embedded(options.model)
-    train = cached_truths(options.cache, options.clips, options.out / "truths")
+    train = rendered_truths(model, options.first, options.clips, "train", options.out / "truths")
     held_out = rendered_truths(model, 0, 120, "val", options.out / "truths")
     reader = ClipReader(ReaderShape(tuple(THEMES), tuple(COLOURS), KINDS, model.shape.channels))
     reader.components.load_state_dict(model.codec.state_dict(), strict=False)  # the codec has a decoder besides
@@ -154,7 +153,7 @@ def main() -> None:
         groups = [group for optimiser in optimisers for group in optimiser.param_groups]
         first = saved["step"]
         log.info("going on from step %d", first)
-    began, used = time.time(), time.process_time()
+    began, used, smooth = time.time(), time.process_time(), 0.0
     for step in range(first, options.steps):
         random = Generator().manual_seed(options.seed * 1_000_003 + step)
         share = min(1, (step + 1) / 100) * (1 - step / options.steps)
@@ -171,11 +170,14 @@ def main() -> None:
         torch.nn.utils.clip_grad_norm_(reader.parameters(), 5.0)
         for optimiser in optimisers:
             optimiser.step()
+        smooth += (loss.item() - smooth) / min(step - first + 1, 25)
+        if (step + 1) % 25 == 0:
+            log.info("step %d, loss %.3f", step + 1, smooth)
         if (step + 1) % options.every == 0 or step + 1 == options.steps:
             spent = (time.time() - began, time.process_time() - used)
             found = {f"grain {grain}": errors(reader.eval(), model, held_out, grain) for grain in (0.0, 0.2)}
             reader.train()
-            log.info("step %d, loss %.3f, %.0f s (processor %.0f s): %s", step + 1, loss.item(), *spent, found)
+            log.info("step %d, %.0f s (processor %.0f s): %s", step + 1, *spent, found)
             save_state(state, reader, optimisers, step + 1)
     finish(reader.eval(), model, options)
 

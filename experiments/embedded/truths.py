@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import cast, get_args
+from typing import get_args
 
 import torch
 from einops import rearrange
@@ -19,15 +19,13 @@ from safetensors.torch import load_file, save_file
 from scipy.spatial.transform import Rotation
 from torch import Tensor
 
-from curvedray.cache import CachedClips
 from curvedray.cameras import Cameras, TokenGrid
-from curvedray.clips import Clip
 from curvedray.embedded import EmbeddedModel
 from curvedray.media import whole_file
 from curvedray.radial import RadialMap
 from curvedray.raycast import Kind
 from curvedray.themes import COLOURS, THEMES
-from curvedray.world import Split, WorldClip, WorldScene, world_clip, world_shot
+from curvedray.world import Split, WorldClip, WorldScene, world_clip
 
 GRID = TokenGrid(5, 4, 6)
 KINDS = get_args(Kind)
@@ -70,15 +68,6 @@ def rendered_truths(model: EmbeddedModel, first: int, count: int, split: Split, 
     return joined(parts)
 
 
-def cached_truths(cache: Path, count: int, folder: Path) -> Truths:
-    """The first clips of the backbone's cache: latents that are there already, so nothing is rendered."""
-    path = folder / f"cache-{count}.safetensors"
-    if not path.exists():
-        clips = CachedClips(cache)
-        save([cached(clips[index]) for index in track(range(count), "reading the cache")], path)
-    return load(path)
-
-
 def joined(parts: Sequence[Truths]) -> Truths:
     return Truths(*(torch.cat([getattr(part, field.name) for part in parts]) for field in fields(Truths)))
 
@@ -97,19 +86,6 @@ def rendered(clip: WorldClip, model: EmbeddedModel) -> tuple[Tensor, ...]:
     video = rearrange(clip.video, "t h w c -> 1 c t h w").float() / 127.5 - 1
     interval, known = RadialMap.from_metric(clip.radius, clip.valid, near=1.0).on(GRID)
     return truth_of(model.encode(video)[0], clip.world, clip.cameras, interval.mu, known)
-
-
-def cached(clip: Clip) -> tuple[Tensor, ...]:
-    """A cached clip is in near distances; how many metres that is follows from how far its camera goes."""
-    split, number = clip.id.split("-")
-    shot = world_shot(int(number), cast(Split, split))
-    far, metres = (
-        cameras.latent_frames(GRID).relative_to_first().world_from_camera[:, :3, 3].norm(dim=-1).max()
-        for cameras in (clip.cameras, shot.cameras)
-    )
-    known = clip.radius_known & (metres > 0.05)  # who does not move cannot tell
-    near = metres.clamp_min(0.05) / far.clamp_min(1e-3)
-    return truth_of(clip.latents, shot.world, shot.cameras, clip.log_radius + near.log(), known)
 
 
 def truth_of(
