@@ -8,16 +8,17 @@ import torch
 
 from curvedray import Lens
 from curvedray.errors import InputError
-from curvedray.evaluate import geometry, lens
+from curvedray.evaluate import geometry, lens, pose_errors
 from curvedray.evaluate.estimators import Estimator, make_estimator
 from curvedray.evaluate.estimators.clip_reader import GRID, ClipReader, ReaderShape
-from curvedray.evaluate.estimators.embedded import Embedded, as_seen, load_reader, save_reader
+from curvedray.evaluate.estimators.embedded import WEIGHTS, Embedded, as_seen, load_reader, poses, save_reader
 from curvedray.evaluate.matching import Job
 from curvedray.evaluate.run import score_clip
 from curvedray.evaluate.scores import Failure
 from curvedray.formats import write_cameras
 from curvedray.media import write_video
 from curvedray.trajectories import trajectory
+from curvedray.world import world_clip
 
 SMALL = ReaderShape(("desert", "night"), ("red", "blue"), ("ball", "box", "pillar"), width=16, layers=1, heads=2)
 
@@ -177,6 +178,24 @@ def test_token_radii_are_scored_against_pooled_ones():
     assert {"SILog (pixel)", "SILog (token)"} <= both
     with pytest.raises(InputError, match="7 frames"):
         geometry.adherence_scores("a", supplied, exact[:1].repeat(7, 0), 2)
+
+
+def test_the_weights_in_the_package_read_clips_they_never_saw():
+    """Its floor is measured on 240 test clips; twelve others, rendered and shown as they are, bound it from above."""
+    shipped = Embedded.load()
+    assert WEIGHTS.stat().st_size < 4e6
+    assert "degrees a frame" in shipped.floor
+    shown = [world_clip(index, "test") for index in range(1000, 1012)]
+    reading = shipped.read(torch.stack([clip.video for clip in shown]))
+    errors = [
+        pose_errors(clip.cameras[::4].world_from_camera.double().numpy(), path)
+        for clip, path in zip(shown, poses(reading), strict=True)
+    ]
+    assert np.mean([error.degrees_a_frame for error in errors]) < 6
+    fov = torch.stack([clip.cameras.lens.hfov for clip in shown])
+    assert (torch.rad2deg(reading.fov) - fov).abs().mean() < 12
+    themes = [list(shipped.reader.shape.themes).index(clip.world.theme) for clip in shown]
+    assert (reading.theme.argmax(-1) == torch.tensor(themes)).float().mean() > 0.8
 
 
 def test_the_header_says_what_it_is(embedded, tmp_path):
