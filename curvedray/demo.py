@@ -1,21 +1,76 @@
-"""The first thing a stranger runs: one scene, one move, three lenses; distances and camera files beside the videos."""
+"""The first thing a stranger runs: the embedded model films one scene, beside the exact truth of the same camera.
 
-from collections.abc import Callable, Iterator
+t frame   h w pixels
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from jaxtyping import UInt8
+from torch import Tensor
 
+from curvedray.cameras import Cameras
+from curvedray.describe import describe
 from curvedray.formats import write_cameras
+from curvedray.generate import Generated, generate, sized
 from curvedray.lenses import named_lens
 from curvedray.media import write_gif, write_png, write_video
-from curvedray.pictures import contact_sheet, radial_picture
-from curvedray.preview import preview, scene_near
+from curvedray.pictures import contact_sheet, enlarged, radial_picture
+from curvedray.preview import beside_path, render_caption
+from curvedray.radial import RadialMap
+from curvedray.raycast import Rendered
 from curvedray.trajectories import trajectory
-from curvedray.world import scene_from_caption
+from curvedray.video_recipe import Parts
 
+PROMPT = "a red ball and a blue box in a desert courtyard"
+MOVE = "orbit left 30deg"
 LENSES = ("pinhole-90", "fisheye-150", "fisheye-180")
-FPS = 16.0
+MOVES = ("dolly in 0.8", "truck right 0.8", "pan left 40deg", "tilt up 25deg", "roll cw 35deg")
+MOVES_LENS = "wide-110"
+ZOOM = 4
+SHOWN = 5  # frames of a sheet
+
+
+@dataclass(frozen=True, eq=False)
+class Take:
+    """A generated video and what the same camera exactly sees of the same caption."""
+
+    name: str
+    made: Generated
+    exact: Rendered
+
+    @classmethod
+    def film(cls, parts: Parts, name: str, prompt: str, move: str, lens: str, seed: int = 0) -> "Take":
+        own = parts.model.defaults
+        cameras = trajectory(move, named_lens(lens, own.width, own.height), own.frames, fps=float(own.fps))
+        made = generate(parts.model, prompt, cameras, adapter=parts.adapter, seed=seed)
+        fine = sized(made.cameras.lens, ZOOM * own.width, ZOOM * own.height)
+        return cls(name, made, render_caption(prompt, Cameras(fine, cameras.world_from_camera, cameras.unit)))
+
+    @property
+    def frames(self) -> UInt8[Tensor, "t h w 3"]:
+        """The generated frames, enlarged to be seen."""
+        return enlarged(self.made.frames, ZOOM)
+
+    def rows(self) -> tuple[Tensor, list[str]]:
+        """Some frames, generated and exact, and their labels."""
+        chosen = torch.linspace(0, len(self.made.frames) - 1, SHOWN).round().long()
+        labels = [f"{self.name}, frame {i}" for i in chosen.tolist()]
+        return torch.cat([self.frames[chosen], self.exact.frames[chosen]]), labels + ["exact"] * SHOWN
+
+    def distances(self) -> UInt8[Tensor, "h w 3"]:
+        """Predicted radii of the last step, by latent frame, above the exact ones; in near distances."""
+        grid, last = self.made.grid, self.made.radii[-1]
+        predicted = torch.stack([interval.pictures(grid)[0][0] for interval in last.values()]).log().mean(0).exp()
+        stride = grid.stride[0]
+        exact = self.exact.radius[::stride] / RadialMap.from_metric(self.exact.radius, self.exact.valid).near
+        size = exact.shape[1:]
+        big = torch.nn.functional.interpolate(predicted[:, None], size, mode="nearest")[:, 0]
+        pictures = radial_picture(torch.cat([big, exact]), torch.cat([big > 0, self.exact.valid[::stride]]))
+        frames = [f"frame {i * stride}" for i in range(grid.frames)]
+        return contact_sheet(pictures, grid.frames, [f"predicted, {i}" for i in frames] + ["exact"] * grid.frames)
 
 
 @dataclass(frozen=True)
@@ -27,29 +82,39 @@ class DemoFiles:
 
 
 def demo(
-    folder: Path,
-    caption: str = "a red ball and a blue box in a desert courtyard",
-    move: str = "orbit left 40deg smooth",
-    frames: int = 49,
-    size: tuple[int, int] = (416, 240),
-    progress: Callable[[Iterator[tuple], str], Iterator[tuple]] = lambda work, lens: work,
+    folder: Path, parts: Parts, prompt: str = PROMPT, move: str = MOVE, tick: Callable[[str], None] = lambda name: None
 ) -> DemoFiles:
-    """Render the move through each lens: a video with path and lens grid, a sheet, distances, a camera file."""
-    scene = scene_from_caption(caption).scene
-    files, says = [], []
+    """One move through three lenses, and five moves through one; each beside its exact rendering."""
+    files: list[Path] = []
+    says = []
     for name in LENSES:
-        lens = named_lens(name, *size)
-        cameras = trajectory(move, lens, frames, fps=FPS, near=scene_near(scene, lens))
-        seen = preview(cameras, scene, progress=lambda work, name=name: progress(work, name))  # type: ignore[misc]
-        chosen = torch.linspace(0, frames - 1, 4).round().long()
-        radii = radial_picture(seen.rendered.radius[chosen], seen.rendered.valid[chosen])
-        write_cameras(cameras, folder / f"{name}.json", format="curvedray")
+        tick(f"{move}, {name}")
+        take = Take.film(parts, name, prompt, move, name)
+        fps = take.made.fps
+        both = torch.cat([take.frames, take.exact.frames], 2)
+        write_cameras(take.made.cameras, folder / f"{name}.json", format="curvedray")
         files += [
-            write_video(seen.video, folder / f"{name}.mp4", FPS, metadata={"move": move, "lens": name}),
-            write_gif(seen.rendered.frames[::2], folder / f"{name}.gif", FPS / 2),
-            write_png(seen.sheet, folder / f"{name}.png"),
-            write_png(contact_sheet(radii, columns=4), folder / f"{name}-distances.png"),
+            write_video(
+                beside_path(both, take.made.cameras, f"{move}: generated, exact"),
+                folder / f"{name}.mp4",
+                fps,
+                metadata={"prompt": prompt, "move": move, "lens": name},
+            ),
+            write_gif(both, folder / f"{name}.gif", fps),
+            write_png(contact_sheet(*_rows([take])), folder / f"{name}.png"),
+            write_png(take.distances(), folder / f"{name}-distances.png"),
             folder / f"{name}.json",
         ]
-        says.append(str(seen.description).splitlines()[0])
+        says.append(str(describe(take.made.cameras)).splitlines()[0])
+    takes = []
+    for other in MOVES:
+        tick(f"{other}, {MOVES_LENS}")
+        takes.append(Take.film(parts, other, prompt, other, MOVES_LENS))
+    files.append(write_png(contact_sheet(*_rows(takes)), folder / "moves.png"))
     return DemoFiles(tuple(files), tuple(says))
+
+
+def _rows(takes: list[Take]) -> tuple[Tensor, int, list[str]]:
+    """A contact sheet's frames, columns and labels: two rows a take."""
+    rows = [take.rows() for take in takes]
+    return torch.cat([frames for frames, _ in rows]), SHOWN, [label for _, labels in rows for label in labels]

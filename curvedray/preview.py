@@ -72,7 +72,9 @@ def preview(
     frames = progress(render_frames(room, path))
     seen = Rendered(*(torch.from_numpy(np.stack(part)) for part in zip(*frames, strict=True)))
     title = title or description.looks_like
-    return Preview(_video(seen.frames, cameras, title), _sheet(seen.frames, cameras, title), seen, description, scale)
+    return Preview(
+        beside_path(seen.frames, cameras, title), _sheet(seen.frames, cameras, title), seen, description, scale
+    )
 
 
 def render_caption(text: str, cameras: Cameras, seed: int = 0) -> Rendered:
@@ -129,7 +131,7 @@ def _in_the_way(thing: Thing, positions: Tensor, floor: float) -> bool:
     return bool((level & ((positions[:, ::2] - where).norm(dim=-1) < 1.42 * thing.radius + 0.1)).any())
 
 
-def _video(frames: Tensor, cameras: Cameras, title: str) -> Tensor:
+def beside_path(frames: Tensor, cameras: Cameras, title: str) -> Tensor:
     """Every frame, and in a column beside it the path with this frame's camera marked, and the lens."""
     count, height, width, _ = frames.shape
     tall, column = max(height, 320), max(240, 2 * round(0.36 * height))

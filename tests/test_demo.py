@@ -9,27 +9,32 @@ from typer.testing import CliRunner
 from curvedray.cli import app
 from curvedray.demo import LENSES
 from curvedray.formats import read_cameras
-from curvedray.media import read_video
+from curvedray.media import read_image, read_video
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """The folder, and what the command said of it."""
     folder = tmp_path_factory.mktemp("demo")
-    result = CliRunner().invoke(app, ["demo", "-o", str(folder), "--frames", "3", "--json"])
+    result = CliRunner().invoke(app, ["demo", "-o", str(folder), "--json"])
     assert result.exit_code == 0, result.output
+    assert "embedded model" in result.stderr
     return folder, json.loads(result.stdout)
 
 
 def test_the_demo_writes_what_it_lists(made):
     folder, said = made
     assert sorted(map(Path, said["files"])) == sorted(folder.iterdir())
-    assert len(said["files"]) == 5 * len(LENSES)
+    assert len(said["files"]) == 5 * len(LENSES) + 1
     assert len(said["says"]) == len(LENSES)
     assert all("orbit left" in sentence for sentence in said["says"])
 
 
 def test_its_video_and_camera_file_agree(made):
+    """The video is wide enough for the generated frames, the exact ones and the path; its sheet shows both."""
     folder, _ = made
     for name in LENSES:
-        assert len(read_video(folder / f"{name}.mp4").frames) == read_cameras(folder / f"{name}.json").frames == 3
+        video = read_video(folder / f"{name}.mp4").frames
+        assert len(video) == read_cameras(folder / f"{name}.json").frames == 17
+        assert video.shape[2] > 2 * 384
+        assert (read_image(folder / f"{name}.png").float().std((0, 1)) > 20).all()

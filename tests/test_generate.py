@@ -113,11 +113,11 @@ def test_a_batch_is_what_each_of_its_clips_would_be_alone(studio: tuple[Wan, Ada
     ]
     near = [None, 2.0]
     together = generate_batch(model, ["a cat", "a dog"], paths, [4, 5], adapter=adapter, near=near, **asked)
-    for row, (prompt, path) in enumerate(zip(["a cat", "a dog"], paths, strict=True)):
+    for row, (prompt, camera) in enumerate(zip(["a cat", "a dog"], paths, strict=True)):
         alone = generate(
             model,
             prompt,
-            path,
+            camera,
             adapter=adapter,
             seed=4 + row,
             near=near[row],

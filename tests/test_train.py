@@ -276,12 +276,12 @@ def as_one_process(out, whole):
 
 
 @pytest.mark.slow
-def test_accelerate_launch(tmp_path, whole):
-    command = [sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", "2"]
-    command += ["--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no"]
-    command += ["--num_cpu_threads_per_process", "1", "--main_process_port", "0"]
+def test_two_processes_of_a_launcher(tmp_path, whole):
+    """Really two: `accelerate launch --cpu --num_processes 2` once started one and said nothing."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
     command += [str(Path(__file__).parent / "train_tiny.py"), str(tmp_path)]
     subprocess.run(command, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, timeout=300)
+    assert sorted(path.name for path in tmp_path.glob("finished-*")) == ["finished-0", "finished-1"]
     as_one_process(tmp_path, whole)
 
 

@@ -64,5 +64,6 @@ if __name__ == "__main__":
             die_inside_a_checkpoint(int(option.partition("=")[2]))
     try:
         run(Path(out), [i for i in rest if not i.startswith("--")], "--resume" in options)
+        (Path(out) / f"finished-{os.environ.get('RANK', '0')}").touch()
     except InputError as error:
         sys.exit(f"error: {error}")

@@ -13,14 +13,18 @@ def register(app: typer.Typer) -> None:
 
 def demo(
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write to.")] = Path("out/demo"),
-    frames: Annotated[int, typer.Option(help="Frames of each video.")] = 49,
     as_json: Annotated[bool, typer.Option("--json", help="Print the files as JSON.")] = False,
 ) -> None:
-    """One scene and one move through three lenses: videos, contact sheets, distances and camera files."""
-    from curvedray.cli.shared import progress
+    """The embedded model films one scene through three lenses, each video beside the exact truth of its camera."""
+    from curvedray.cli import console
+    from curvedray.cli.shared import stages
+    from curvedray.demo import LENSES, MOVES
     from curvedray.demo import demo as make
+    from curvedray.video_recipe import load_parts
 
-    made = make(output, frames=frames, progress=lambda work, lens: progress(work, f"rendering {lens}", frames))
+    console.print("filming with the embedded model, a tiny one of 96 x 64 pixels, shown four times larger")
+    with stages(len(LENSES) + len(MOVES)) as tick:
+        made = make(output, load_parts(), tick=tick)
     if as_json:
         typer.echo(json.dumps({"files": [str(path) for path in made.files], "says": made.says}, indent=2))
         return
@@ -29,4 +33,7 @@ def demo(
     typer.echo("\nLook at:")
     for path in made.files:
         typer.echo(f"  {path}")
-    typer.echo('\nNext: curvedray preview --move "dolly in 1, then pan right 30deg" --lens fisheye-150 -o mine.mp4')
+    typer.echo(
+        '\nNext: curvedray generate "a green pillar and a white ball in a snowy courtyard" --move "dolly in 0.8"'
+        " --lens fisheye-150 -o mine.mp4"
+    )

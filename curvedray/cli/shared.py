@@ -1,7 +1,8 @@
 """What several commands ask for and show alike."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -37,6 +38,25 @@ def progress(work: Iterator[tuple], words: str, total: int) -> Iterator[tuple]:
 
     hidden = not console.is_terminal
     return iter(track(work, words, total=total, console=console, transient=True, disable=hidden))
+
+
+@contextmanager
+def stages(total: int) -> Iterator[Callable[[str], None]]:
+    """A bar on stderr that names the stage at hand; the function it gives is called at the start of each."""
+    from rich.progress import Progress
+
+    from curvedray.cli import console
+
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=total)
+        begun = 0
+
+        def tick(name: str) -> None:
+            nonlocal begun
+            bar.update(task, description=name, completed=begun)
+            begun += 1
+
+        yield tick
 
 
 def reader_options(options: list[str] | None) -> dict[str, Any]:

@@ -28,7 +28,7 @@ HERE = Path(__file__).parent
 CORES = 2
 SHIPPED = {
     "crepe_rotation": WEIGHTS.with_name("embedded_adapter.safetensors"),
-    "crepe_rotation_mix": WEIGHTS.with_name("embedded_adapter_mix.safetensors"),
+    "crepe_mix": WEIGHTS.with_name("embedded_adapter_mix.safetensors"),
 }
 
 

@@ -24,7 +24,6 @@ def rows() -> dict[str, Recipe]:
     own = {
         "crepe_rotation": recipe("embedded_rotation"),
         "crepe_mix": recipe("embedded_mixforcing_video"),
-        "crepe_rotation_mix": replace(recipe("embedded_mixforcing_video"), adapter=recipe("embedded_rotation").adapter),
     }
     return compared | {name: replace(row, name=name) for name, row in own.items()}
 

@@ -110,7 +110,8 @@ class Values:
         drawn = resamples(len(asked))
         a, b = asked[drawn], found[drawn]
         a, b = a - a.mean(1, keepdims=True), b - b.mean(1, keepdims=True)
-        many = (a * b).sum(1) / np.sqrt((a**2).sum(1) * (b**2).sum(1))
+        size = np.sqrt((a**2).sum(1) * (b**2).sum(1))
+        many = (a * b).sum(1)[size > 0] / size[size > 0]  # a draw of one clip over and over has no correlation
         low, high = np.percentile(many, [2.5, 97.5])
         return Interval(float(np.corrcoef(asked, found)[0, 1]), float(low), float(high))
 

@@ -1,0 +1,70 @@
+"""The embedded model's table: a perfect reading scores zero, a shuffled one does not, and the page says so."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "experiments" / "embedded"))
+from rows import rows
+from score_tables import AXES, Truth, Values, values_of, write_tables
+from truths import COLOURS, KINDS, THEMES
+
+from curvedray.evaluate.estimators.clip_reader import Reading
+from curvedray.evaluate.estimators.embedded import Embedded
+from curvedray.evaluate.experiment import MAY_DIFFER
+from curvedray.recipes import differences
+from curvedray.world import world_clip
+
+
+@pytest.fixture(scope="module")
+def truth() -> Truth:
+    return Truth.of([world_clip(index, "val") for index in range(8)])
+
+
+def perfect(truth: Truth) -> Reading:
+    named = [
+        F.one_hot(torch.from_numpy(classes), count).float()
+        for classes, count in (
+            (truth.theme, len(THEMES)),
+            (truth.colour, len(COLOURS) + 1),
+            (truth.kind, len(KINDS) + 1),
+        )
+    ]
+    numbers = [truth.turn, truth.poses[..., :3, 3], truth.fov, truth.xi]
+    return Reading(*(torch.from_numpy(x).float() for x in numbers), torch.zeros(len(truth.fov), 5, 4, 6), *named)
+
+
+def test_a_perfect_reading_has_no_error(truth: Truth) -> None:
+    values = values_of(truth, perfect(truth))
+    for name in ("rotation", "rot_err", "cam_mc", "metres", "fov", "xi"):
+        assert values.measures[name] == pytest.approx(0, abs=2e-3), name
+    assert all(values.measures[name].mean() == 1 for name in ("theme", "colour", "kind"))
+    assert all(values.correlation(axis).mean == pytest.approx(1, abs=1e-6) for axis in AXES)
+
+
+def test_other_cameras_have_errors_and_no_motion_has_no_correlation(truth: Truth) -> None:
+    shuffled, still = values_of(truth.shuffled(), perfect(truth)), values_of(truth, truth.standing_still())
+    assert shuffled.measures["rotation"].mean() > 1
+    assert still.measures["metres"].mean() == pytest.approx(
+        np.linalg.norm(truth.poses[:, 1:, :3, 3], axis=-1).mean(), rel=1e-6
+    )
+    assert np.isnan(still.correlation("yaw").mean)
+
+
+def test_the_page_has_every_row(truth: Truth, tmp_path: Path) -> None:
+    values: dict[str, Values] = {"perfect": values_of(truth, perfect(truth))}
+    losses = {"ucpe": {"loss 0.8": torch.rand(8)}, "crepe": {"loss 0.8": torch.rand(8), "radius 0.8": torch.rand(8)}}
+    write_tables(tmp_path, truth, values, losses, Embedded.load(), 8, "val")
+    page = (tmp_path / "table.md").read_text()
+    assert page.count("| perfect |") == 4
+    assert page.count("| crepe |") == 2
+
+
+def test_every_adapter_is_trained_alike() -> None:
+    first, *others = rows().values()
+    for other in others:
+        assert not [line for line in differences(first, other) if not line.startswith(MAY_DIFFER)]
