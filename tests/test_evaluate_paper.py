@@ -99,6 +99,7 @@ def test_subsets_are_ordered_apart():
     assert "CamMC, pinhole: the paper's order (crepe, ucpe, recammaster)" in page
     assert "CamMC, non-pinhole: the paper's order" in page
     assert "9.00 [8.90, 9.10] |" in page  # a row that the paper does not have stands alone
+    assert {line.count("|") for line in page.splitlines() if line.startswith("|")} == {4}  # a name is one cell
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ def papers_table(entry: Item) -> str:
             f"**{value:g}**" if (name, column) in best else f"{value:g}"
             for column, value in zip(columns, row, strict=True)
         ]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
+        lines.append(f"| {_cell(name)} | {' | '.join(cells)} |")
     return "\n".join([*lines, *_notes(entry)]) + "\n"
 
 
@@ -44,7 +44,7 @@ def side_by_side(entry: Item, ours: Mapping[str, Mapping[str, Interval]], how: s
             text = f"**{text}**" if (name, metric) in best else text
             printed = theirs.get(name, {}).get(metric)
             cells.append(text if printed is None else f"{text} (paper {printed:g})")
-        lines.append(f"| {name} | {' | '.join(cells)} |")
+        lines.append(f"| {_cell(name)} | {' | '.join(cells)} |")
     lines += [
         "",
         "Best of a column (within a subset) in bold. Absolute values differ: another model, data and estimator.",
@@ -112,6 +112,11 @@ def _rule(columns: tuple[str, ...] | list[str]) -> str:
 
 def _notes(entry: Item) -> list[str]:
     return ["", *(f"- On the paper's numbers: {note}" for note in entry.notes)] if entry.notes else []
+
+
+def _cell(name: str) -> str:
+    """A row's name as one cell of Markdown: its subset and its setting."""
+    return name.replace(" | ", ", ")
 
 
 def _subset(name: str) -> str:

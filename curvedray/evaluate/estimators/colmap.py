@@ -90,7 +90,8 @@ class Colmap:
         if not circle.all():
             Image.fromarray(circle.numpy().astype(np.uint8) * 255).save(folder / "circle.png")
             reader.camera_mask_path = folder / "circle.png"
-        # One thread: with more, images are numbered as they finish, and the mapping depends on their numbers.
+        # One thread: with more, images are numbered as they finish, and the mapping depends on their numbers; and
+        # each thread that matches draws from random numbers of its own.
         extraction = colmap.FeatureExtractionOptions(num_threads=1)
         extraction.sift.max_num_features = self.features
         changing = any(lens is not lenses[0] for lens in lenses)
@@ -106,7 +107,7 @@ class Colmap:
         if changing:
             _set_lenses(colmap, database, lenses)
         match = colmap.match_exhaustive if len(video) <= EXHAUSTIVE_UP_TO else colmap.match_sequential
-        match(database, device=colmap.Device.cpu)
+        match(database, matching_options=colmap.FeatureMatchingOptions(num_threads=1), device=colmap.Device.cpu)
         return database
 
     def _map(self, colmap: Any, database: Path, folder: Path, others: list[tuple[int, int]]) -> dict[int, np.ndarray]:
