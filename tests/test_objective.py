@@ -91,9 +91,12 @@ def test_autocast_leaves_the_geometry_in_float32(kind):
     assert torch.equal(*found)
 
 
-@pytest.mark.parametrize("name", ["embedded", "embedded_ucpe", "embedded_backbone"])
-def test_the_estimate_counts_what_autograd_keeps(name, tmp_path):
-    recipe = replace(named_recipe(name), model="random", batch=2)
+@pytest.mark.parametrize(
+    ("name", "width"), [("embedded", 24), ("embedded", 144), ("embedded_ucpe", 72), ("embedded_backbone", None)]
+)
+def test_the_estimate_counts_what_autograd_keeps(name, width, tmp_path):
+    recipe = named_recipe(name)
+    recipe = replace(recipe, model="random", batch=2, adapter=replace(recipe.adapter, width=width))
     process = Process(recipe, tmp_path)
     model = open_model("random", process.device)
     shape = video_shape(recipe.data, model)
