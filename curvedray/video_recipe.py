@@ -185,7 +185,7 @@ def load_parts(
 def adapter_file(model: str, adapter: str | Path | None, follows_map: bool = False) -> Path | None:
     """Which adapter file a user means; without one, a real model would ignore its camera, so that is refused.
 
-    The embedded model has two of its own: the better one for cameras alone, and one that was trained to follow maps.
+    The embedded model has two of its own: the better one for cameras alone, and one that was trained with maps.
     """
     if adapter is not None and str(adapter) == NO_ADAPTER:
         return None

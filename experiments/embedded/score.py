@@ -145,7 +145,7 @@ def denoising(setting: Setting, run: str | None) -> dict[str, Tensor]:
     model, adapter = setting.model, adapter_of(setting, run)
     own = model.defaults
     shape = VideoShape(own.frames, own.height, own.width)
-    grid = model.grid_for(*(getattr(shape, name) for name in ("frames", "height", "width")))
+    grid = model.grid_for(own.frames, own.height, own.width)
     footage = WorldFootage(len(setting.clips), split_of(setting), shape)
     if adapter is not None:
         adapter.attach(model.transformer)

@@ -14,9 +14,9 @@ import torch
 from jaxtyping import Float
 from scipy.spatial.transform import Rotation
 from torch import Tensor
-from truths import COLOURS, GRID, KINDS, PLACES, THEMES
+from truths import COLOURS, KINDS, THEMES, classes_of
 
-from curvedray.evaluate.estimators.clip_reader import Reading
+from curvedray.evaluate.estimators.clip_reader import GRID, Reading
 from curvedray.evaluate.estimators.embedded import Embedded, poses
 from curvedray.evaluate.pose import pose_errors
 from curvedray.evaluate.report import interval_text
@@ -56,18 +56,15 @@ class Truth:
         paths = [clip.cameras.latent_frames(GRID).relative_to_first().world_from_camera for clip in clips]
         stack = torch.stack(paths).double().numpy()
         turns = Rotation.from_matrix(stack[..., :3, :3].reshape(-1, 3, 3)).as_rotvec().reshape(*stack.shape[:2], 3)
-        nouns = [clip.world.description.nouns for clip in clips]
-        empty = (len(COLOURS), len(KINDS))
-        named = [[(list(COLOURS).index(i.colour), KINDS.index(i.kind)) for i in some] for some in nouns]
-        classes = np.array([some + [empty] * (PLACES - len(some)) for some in named])
+        themes, colours, kinds = zip(*(classes_of(clip.world) for clip in clips), strict=True)
         return cls(
             stack,
             turns,
             np.array([np.radians(float(clip.cameras.lens.hfov)) for clip in clips]),
             np.array([float(clip.cameras.lens.xi) for clip in clips]),
-            np.array([list(THEMES).index(clip.world.theme) for clip in clips]),
-            classes[..., 0],
-            classes[..., 1],
+            np.array(themes),
+            np.array(colours),
+            np.array(kinds),
             np.array([clip.family for clip in clips]),
         )
 

@@ -19,17 +19,16 @@ from safetensors.torch import load_file, save_file
 from scipy.spatial.transform import Rotation
 from torch import Tensor
 
-from curvedray.cameras import Cameras, TokenGrid
+from curvedray.cameras import Cameras
 from curvedray.embedded import EmbeddedModel
+from curvedray.evaluate.estimators.clip_reader import GRID, PLACES
 from curvedray.media import whole_file
 from curvedray.radial import RadialMap
 from curvedray.raycast import Kind
 from curvedray.themes import COLOURS, THEMES
 from curvedray.world import Split, WorldClip, WorldScene, world_clip
 
-GRID = TokenGrid(5, 4, 6)
 KINDS = get_args(Kind)
-PLACES = 3
 PART = 500  # clips a file
 
 
@@ -88,14 +87,20 @@ def rendered(clip: WorldClip, model: EmbeddedModel) -> tuple[Tensor, ...]:
     return truth_of(model.encode(video)[0], clip.world, clip.cameras, interval.mu, known)
 
 
+def classes_of(world: WorldScene) -> tuple[int, list[int], list[int]]:
+    """The numbers of the theme, and of the colour and kind at each place; after the last is "nothing there"."""
+    nouns = world.description.nouns
+    colour = [list(COLOURS).index(noun.colour) for noun in nouns] + [len(COLOURS)] * (PLACES - len(nouns))
+    kind = [KINDS.index(noun.kind) for noun in nouns] + [len(KINDS)] * (PLACES - len(nouns))
+    return list(THEMES).index(world.theme), colour, kind
+
+
 def truth_of(
     latents: Tensor, world: WorldScene, cameras: Cameras, log_radius: Tensor, known: Tensor
 ) -> tuple[Tensor, ...]:
     poses = cameras.latent_frames(GRID).relative_to_first().world_from_camera
     turn = torch.from_numpy(Rotation.from_matrix(poses[:, :3, :3].double().numpy()).as_rotvec()).float()
-    nouns = world.description.nouns
-    colour = [list(COLOURS).index(noun.colour) for noun in nouns] + [len(COLOURS)] * (PLACES - len(nouns))
-    kind = [KINDS.index(noun.kind) for noun in nouns] + [len(KINDS)] * (PLACES - len(nouns))
+    theme, colour, kind = classes_of(world)
     return (
         latents.half(),
         turn,
@@ -104,7 +109,7 @@ def truth_of(
         cameras.lens.xi,
         log_radius.reshape(GRID.frames, GRID.rows, GRID.cols),
         known.reshape(GRID.frames, GRID.rows, GRID.cols),
-        torch.tensor(list(THEMES).index(world.theme)),
+        torch.tensor(theme),
         torch.tensor(colour),
         torch.tensor(kind),
     )

@@ -16,10 +16,9 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from curvedray.cameras import TokenGrid
 from curvedray.codec import PatchComponents
+from curvedray.recipes import EMBEDDED_GRID as GRID
 
-GRID = TokenGrid(5, 4, 6)
 SEEN = 96  # channels of the eye's first layer
 PLACES = 3  # left, right, behind
 MIDDLE_FOV, MIDDLE_XI, MIDDLE_LOG_RADIUS = 2.0, 0.5, 1.5  # of the world's clips; what an untrained network says
