@@ -57,6 +57,7 @@ class EmbeddedModel(nn.Module):
     def __init__(self, shape: EmbeddedShape):
         super().__init__()
         self.shape, self.text_tokens = shape, shape.text_tokens
+        self.card: dict[str, Any] = {}  # how it was trained; it travels in the file
         self.defaults = Defaults(
             shape.frames,
             shape.height,
@@ -136,10 +137,10 @@ class EmbeddedModel(nn.Module):
 
 
 def save_embedded(model: EmbeddedModel, path: Path, card: dict[str, Any] | None = None) -> None:
-    """All of it as one safetensors file in half precision, with its sizes and its card in the header."""
+    """All of it as one safetensors file in half precision, with its sizes and a card, else its own, in the header."""
     tensors = {name: tensor.detach().half().contiguous() for name, tensor in model.state_dict().items()}
     # One entry: safetensors writes several in any order, and equal models are to be equal bytes.
-    header = {"embedded": json.dumps({"shape": asdict(model.shape), "card": card or {}}, sort_keys=True)}
+    header = {"embedded": json.dumps({"shape": asdict(model.shape), "card": card or model.card}, sort_keys=True)}
     with whole_file(path) as temporary:
         save_file(tensors, temporary, header)
 
@@ -151,8 +152,10 @@ def load_embedded(path: Path = WEIGHTS) -> EmbeddedModel:
         with safe_open(path, "pt") as file:
             header = file.metadata() or {}
             tensors = {name: file.get_tensor(name).float() for name in file.keys()}  # noqa: SIM118 (not a dict)
-        model = EmbeddedModel(shape_of(json.loads(header["embedded"])["shape"]))
+        stored = json.loads(header["embedded"])
+        model = EmbeddedModel(shape_of(stored["shape"]))
         model.load_state_dict(tensors)
+        model.card = stored["card"]
     except (SafetensorError, KeyError, RuntimeError) as error:
         raise InputError(f"embedded model {path.name}", "a whole file of save_embedded", error) from error
     return model.eval().requires_grad_(False)

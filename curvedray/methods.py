@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from curvedray.adapter_config import AdapterConfig, CameraMap, Kind
 from curvedray.cameras import Cameras, TokenGrid
 from curvedray.encoding import curved_ray_attention
-from curvedray.radial import RadialInterval
+from curvedray.radial import RadialInterval, held
 from curvedray.relative import RelativeEncoding, absolute_maps, gta, per_token, pluecker_map, prope, relative_ray
 
 MAP_CHANNELS: dict[CameraMap, int] = {"orientation": 3, "plucker": 6, "pose": 17}
@@ -114,9 +114,8 @@ class RadialHead(nn.Module):
 def bounded_interval(
     mu: Float[Tensor, "b n"], sigma: Float[Tensor, "b n"], bounds: tuple[float, float]
 ) -> RadialInterval:
-    """Both ends held within bounds, straight-through: the first interval lies on them, and a plain clamp would
-    leave it there without a gradient."""
-    low, high = (end + (end.clamp(*bounds) - end).detach() for end in (mu - sigma.abs(), mu + sigma.abs()))
+    """Both ends held within bounds, on which the first interval lies."""
+    low, high = (held(end, *bounds) for end in (mu - sigma.abs(), mu + sigma.abs()))
     return RadialInterval((low + high) / 2, (high - low) / 2)
 
 

@@ -84,8 +84,9 @@ def losses(
     flow = error.square().flatten(1).mean(1)
     if adapter is None or not recipe.radial:
         return flow, torch.zeros_like(flow)
+    target, known = batch.log_radius.exp(), batch.radius_known
     heads = [
-        radial_loss(adapter.predictions[block], batch.log_radius.exp(), batch.radius_known, recipe.radial_alpha)
+        radial_loss(adapter.predictions[block], target, known, recipe.radial_alpha, recipe.radial_floor)
         for block in adapter.supervised_blocks
     ]
     radial = torch.stack(heads).mean(0)

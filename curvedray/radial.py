@@ -29,7 +29,12 @@ from curvedray.errors import InputError
 FARTHEST = 20.0  # metres; beyond it a monocular estimate is not trusted
 NEAR_QUANTILE = 0.05
 TEACHER_SIGMA = 0.1
-SMALLEST_VARIANCE, LARGEST_SPREAD = 1e-6, 10.0
+SMALLEST_SPREAD, LARGEST_SPREAD = 1e-3, 10.0
+
+
+def held(x: Float[Tensor, "*shape"], low: float, high: float) -> Float[Tensor, "*shape"]:
+    """x within bounds, straight-through: a plain clamp would leave what is outside there, without a gradient."""
+    return x + (x.clamp(low, high) - x).detach()
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,9 +50,9 @@ class RadialInterval:
 
     @property
     def spread(self) -> Float[Tensor, "*batch n"]:
-        """s: the standard deviation of a uniform radius on [e^(mu-|sigma|), e^(mu+|sigma|)], kept in [1e-3, 10]."""
+        """s: the standard deviation of a uniform radius on [e^(mu-|sigma|), e^(mu+|sigma|)], held in [1e-3, 10]."""
         width = (self.mu + self.sigma.abs()).exp() - (self.mu - self.sigma.abs()).exp()
-        return (width.square() / 12).clamp_min(SMALLEST_VARIANCE).sqrt().clamp_max(LARGEST_SPREAD)
+        return held(width / math.sqrt(12), SMALLEST_SPREAD, LARGEST_SPREAD)
 
     def breakpoints(self, num: int) -> Float[Tensor, "*batch n k"]:
         """Radii at `num` even steps of log radius across the interval."""
@@ -178,13 +183,15 @@ def radial_loss(
     target: Float[Tensor, "b n"],
     valid: Bool[Tensor, "b n"],
     alpha: float = 1.0,
+    floor: float = SMALLEST_SPREAD,
 ) -> Float[Tensor, "b"]:
     """|r - r_hat| / s + alpha log s, averaged over each clip's valid tokens; a clip with none gives zero.
 
     `predicted` is the head's own interval, never a substituted one; `target` is r_hat in near distances. Averaging a
-    clip at a time keeps the loss the same however a batch is split over processes.
+    clip at a time keeps the loss the same however a batch is split over processes. s is at least `floor`: where sigma
+    passes zero, the paper's 1e-3 lets a token's gradient grow to 1e5 times the others', a wider one does not.
     """
-    spread = predicted.spread.float()
+    spread = held(predicted.spread.float(), floor, LARGEST_SPREAD)
     loss = (predicted.radius.float() - target).abs() / spread + alpha * spread.log()
     return torch.where(valid, loss, 0.0).sum(-1) / valid.sum(-1).clamp_min(1)
 

@@ -349,6 +349,7 @@ def _save_weights(recipe: Recipe, model: VideoModel, adapter: Adapter | None, ou
     if adapter is not None:
         save_adapter(adapter, path)
     elif isinstance(model, EmbeddedModel):
-        save_embedded(model, path, {"recipe": recipe.to_json()})
+        before = {"before": model.card} if model.card else {}
+        save_embedded(model, path, {"recipe": recipe.to_json()} | before)
     else:
         save_transformer(model.transformer, path, recipe.to_json())

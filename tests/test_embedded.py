@@ -68,6 +68,14 @@ def test_it_comes_back_from_its_file(model, tmp_path):
     assert torch.allclose(again.velocity(latents, sigma, text), model.velocity(latents, sigma, text), atol=2e-2)
 
 
+def test_its_card_stays_with_it(model, tmp_path):
+    """A decoder is trained after the transformer and writes the file again."""
+    first, second = tmp_path / "first.safetensors", tmp_path / "second.safetensors"
+    save_embedded(model, first, {"recipe": {"steps": 5}})
+    save_embedded(load_embedded(first), second)
+    assert load_embedded(second).card == {"recipe": {"steps": 5}}
+
+
 def test_a_missing_or_broken_file_is_refused_in_a_sentence(tmp_path):
     with pytest.raises(InputError, match="--model with a Wan folder"):
         load_embedded(tmp_path / "none.safetensors")

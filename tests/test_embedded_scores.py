@@ -9,10 +9,12 @@ import torch
 import torch.nn.functional as F
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "experiments" / "embedded"))
+from make import stages
 from rows import rows
 from score_tables import AXES, Truth, Values, values_of, write_tables
 from truths import COLOURS, KINDS, THEMES
 
+from curvedray.embedded import WEIGHTS
 from curvedray.evaluate.estimators.clip_reader import Reading
 from curvedray.evaluate.estimators.embedded import Embedded
 from curvedray.evaluate.experiment import MAY_DIFFER
@@ -35,12 +37,12 @@ def perfect(truth: Truth) -> Reading:
         )
     ]
     numbers = [truth.turn, truth.poses[..., :3, 3], truth.fov, truth.xi]
-    return Reading(*(torch.from_numpy(x).float() for x in numbers), torch.zeros(len(truth.fov), 5, 4, 6), *named)
+    return Reading(*(torch.from_numpy(x).float() for x in (*numbers, truth.log_radius)), *named)
 
 
 def test_a_perfect_reading_has_no_error(truth: Truth) -> None:
     values = values_of(truth, perfect(truth))
-    for name in ("rotation", "rot_err", "cam_mc", "metres", "fov", "xi"):
+    for name in ("rotation", "rot_err", "cam_mc", "metres", "fov", "xi", "distance"):
         assert values.measures[name] == pytest.approx(0, abs=2e-3), name
     assert all(values.measures[name].mean() == 1 for name in ("theme", "colour", "kind"))
     assert all(values.correlation(axis).mean == pytest.approx(1, abs=1e-6) for axis in AXES)
@@ -68,3 +70,8 @@ def test_every_adapter_is_trained_alike() -> None:
     first, *others = rows().values()
     for other in others:
         assert not [line for line in differences(first, other) if not line.startswith(MAY_DIFFER)]
+
+
+def test_training_it_again_puts_every_file_into_the_package(tmp_path: Path) -> None:
+    written = {stage.into for together in stages(tmp_path) for stage in together}
+    assert written - {None} == set(WEIGHTS.parent.glob("embedded*.safetensors"))

@@ -199,6 +199,24 @@ def test_spread_is_bounded_both_ways():
     assert wide.spread.item() == 10.0
 
 
+@pytest.mark.parametrize("sigma", [1e-6, 1e-4, 1e-2])
+def test_a_token_too_sure_of_itself_does_not_drown_the_others(sigma):
+    """Regression: on its way from 3 to its place |sigma| may pass zero, and s with it. At the paper's least s, 1e-3,
+    one such token's gradient was thousands of times all others', and adapters never recovered from its step."""
+    target, known = torch.tensor([[2.0, 2.0]]), torch.ones(1, 2, dtype=torch.bool)
+
+    def pull(floor):
+        ends = [torch.tensor([[0.4, 0.4]], requires_grad=True), torch.tensor([[sigma, 0.5]], requires_grad=True)]
+        radial_loss(RadialInterval(*ends), target, known, floor=floor).sum().backward()
+        return torch.stack([end.grad[0] for end in ends], -1)
+
+    held, paper = pull(0.1), pull(1e-3)
+    assert held[0].norm() < 100 * held[1].norm()
+    assert held[0, 1] < 0  # it is told to doubt
+    assert torch.equal(held[1], paper[1])  # nobody else notices
+    assert sigma > 1e-3 or paper[0].norm() > 100 * paper[1].norm()
+
+
 def test_breakpoints_span_the_interval():
     points = RadialInterval(torch.tensor([0.5]), torch.tensor([-0.2])).breakpoints(3)
     torch.testing.assert_close(points.log(), torch.tensor([[0.3, 0.5, 0.7]]))

@@ -55,21 +55,26 @@ def stages(runs: Path) -> list[list[Stage]]:
     """In order; those of one list run side by side."""
     python = [sys.executable]
     base, model, estimator = runs / "base.safetensors", runs / "embedded.safetensors", runs / "estimator"
-    backbone = runs / "backbone" / "embedded.safetensors"
+    backbone, longer = (runs / name / "embedded.safetensors" for name in ("backbone", "backbone_longer"))
     ranks = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(CORES), "-m", "curvedray", "train"]
-    shared = [f"model={base}", f"data.cache={runs / 'cache'}", "--resume", "latest"]
+
+    def trained(recipe: str, start: Path, leaves: Path) -> Stage:
+        shared = [f"model={start}", f"data.cache={runs / 'cache'}", "--resume", "latest", "-o", str(leaves.parent)]
+        return Stage(leaves.parent.name, leaves, [*python, *ranks, recipe, *shared])
+
     adapters = [
         Stage(name, weights_of(name, runs), [*python, str(HERE / "rows.py"), name, "--runs", str(runs)], into)
-        for name, into in dict.fromkeys(rows()).items()
+        for name, into in (dict.fromkeys(rows()) | SHIPPED).items()
     ]
     return [
         [Stage("codec", base, [*python, str(HERE / "codec.py"), "-o", str(base)])],
-        [Stage("backbone", backbone, [*python, *ranks, "embedded_backbone", *shared, "-o", str(backbone.parent)])],
+        [trained("embedded_backbone", base, backbone)],
+        [trained("embedded_backbone_longer", backbone, longer)],
         [
             Stage(
                 "decoder",
                 model,
-                [*python, str(HERE / "decoder.py"), "--model", str(backbone), "-o", str(model)],
+                [*python, str(HERE / "decoder.py"), "--model", str(longer), "-o", str(model)],
                 WEIGHTS,
             ),
         ],

@@ -26,13 +26,13 @@ from curvedray.adapter import Adapter
 from curvedray.adapter_file import load_adapter
 from curvedray.clips import Batch, VideoShape, encoded, gathered
 from curvedray.embedded import EmbeddedModel, load_embedded
-from curvedray.evaluate.estimators.clip_reader import Reading
+from curvedray.evaluate.estimators.clip_reader import GRID, Reading
 from curvedray.evaluate.estimators.embedded import Embedded
 from curvedray.flow import noised, velocity_target
 from curvedray.generate import generate_batch, noise_for
 from curvedray.media import whole_file, write_png
 from curvedray.pictures import contact_sheet
-from curvedray.radial import RadialMap
+from curvedray.radial import RadialInterval, RadialMap
 from curvedray.sources import WorldFootage
 from curvedray.world import Split, WorldClip, world_clip
 
@@ -46,15 +46,22 @@ MEAN_LOG_RADIUS = 0.704  # in near distances, over the first thousand training c
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table: an adapter's run, or none, and the scale of camera guidance (1: none)."""
+    """One line of the table: an adapter's run, or none, the scale of camera guidance (1: none), and whether each
+    clip's exact radial map is given."""
 
-    name: str
     run: str | None
     guidance: float = 1.0
+    mapped: bool = False
 
     @property
     def key(self) -> str:
-        return f"{self.run or 'none'}-{self.guidance:g}"
+        return f"{self.run or 'none'}-{self.guidance:g}{'-map' * self.mapped}"
+
+    @property
+    def name(self) -> str:
+        if self.run is None:
+            return "no adapter"
+        return f"{self.run}, guidance {self.guidance:g}{', exact map' * self.mapped}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,8 +87,15 @@ def batches(clips: list[WorldClip]) -> Iterator[tuple[range, list[WorldClip]]]:
         yield range(first, first + len(some)), some
 
 
-def near_of(clip: WorldClip) -> float:
-    return RadialMap.from_metric(clip.radius, clip.valid).near
+def maps_of(clips: list[WorldClip]) -> list[RadialMap]:
+    return [RadialMap.from_metric(clip.radius, clip.valid) for clip in clips]
+
+
+def given(maps: list[RadialMap]) -> tuple[RadialInterval, Tensor]:
+    """The maps on the tokens of a batch."""
+    intervals, masks = zip(*(one.on(GRID) for one in maps), strict=True)
+    mu, sigma = (torch.stack([getattr(one, name) for one in intervals]) for name in ("mu", "sigma"))
+    return RadialInterval(mu, sigma), torch.stack(masks)
 
 
 def reading_of(setting: Setting, row: Row) -> Reading:
@@ -93,6 +107,7 @@ def reading_of(setting: Setting, row: Row) -> Reading:
         if adapter is not None:
             adapter.attach(setting.model.transformer)
         for seeds, some in track(list(batches(setting.clips)), f"generating {row.name}"):
+            maps = maps_of(some)
             videos.append(
                 generate_batch(
                     setting.model,
@@ -100,7 +115,8 @@ def reading_of(setting: Setting, row: Row) -> Reading:
                     [clip.cameras for clip in some],
                     list(seeds),
                     adapter=adapter,
-                    near=[near_of(clip) for clip in some],
+                    radial=given(maps) if row.mapped else None,
+                    near=[one.near for one in maps],
                     camera_guidance=row.guidance,
                 )
             )
@@ -191,7 +207,7 @@ def picture(setting: Setting, rows: list[Row], out: Path) -> None:
         strips = [("exact", clip.video)]
         for row in rows:
             videos = load_file(setting.kept / f"{row.key}.safetensors")["videos"]
-            strips.append((f"{row.name}, guidance {row.guidance:g}", videos[number]))
+            strips.append((row.name, videos[number]))
         frames = torch.cat([video[::4] for _, video in strips]).repeat_interleave(2, 1).repeat_interleave(2, 2)
         labels = [label if i == 0 else "" for label, _ in strips for i in range(5)]
         write_png(contact_sheet(frames, 5, labels), out / f"{clip.id}.png")
@@ -213,7 +229,9 @@ def main() -> None:
     scales = options.guidance or [1.0, model.defaults.camera_guidance]
     clips = [world_clip(i, options.split) for i in track(range(options.clips), "rendering the truth")]
     setting = Setting(model, estimator, clips, options.runs, options.runs / f"scores-{options.split}")
-    rows = [Row("no adapter", None), *(Row(run, run, scale) for run in options.rows for scale in scales)]
+    rows = [Row(None), *(Row(run, scale) for run in options.rows for scale in scales)]
+    if "crepe_mix" in options.rows:
+        rows.append(Row("crepe_mix", scales[-1], mapped=True))
 
     truth = Truth.of(clips)
     real = real_reading(setting)
@@ -223,8 +241,7 @@ def main() -> None:
         "shuffled cameras": values_of(truth.shuffled(), real),
     }
     for row in rows:
-        name = row.name if row.run is None else f"{row.name}, guidance {row.guidance:g}"
-        values[name] = values_of(truth, reading_of(setting, row))
+        values[row.name] = values_of(truth, reading_of(setting, row))
     losses = {run or "no adapter": denoising(setting, run) for run in (None, *options.rows)}
     write_tables(options.out, truth, values, losses, estimator, len(clips), options.split)
     with whole_file(options.out / "rows.json") as temporary:

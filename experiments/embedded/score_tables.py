@@ -22,6 +22,7 @@ from curvedray.evaluate.pose import pose_errors
 from curvedray.evaluate.report import interval_text
 from curvedray.evaluate.statistics import Interval, bootstrap, resamples
 from curvedray.media import whole_file
+from curvedray.radial import RadialMap
 from curvedray.world import WorldClip
 
 AXES = ("yaw", "pitch", "roll", "x", "y", "z")
@@ -34,6 +35,7 @@ MEASURES = {
     "metres": "Translation, m",
     "fov": "FoV, degrees",
     "xi": "xi",
+    "distance": "Distances, log",
 }
 OBEYED = {"theme": "theme", "colour": "colours", "kind": "kinds"}
 
@@ -49,6 +51,8 @@ class Truth:
     theme: np.ndarray
     colour: np.ndarray
     kind: np.ndarray
+    log_radius: Float[np.ndarray, "n t y x"]  # metres
+    known: np.ndarray  # which of those are
     family: np.ndarray
 
     @classmethod
@@ -57,6 +61,8 @@ class Truth:
         stack = torch.stack(paths).double().numpy()
         turns = Rotation.from_matrix(stack[..., :3, :3].reshape(-1, 3, 3)).as_rotvec().reshape(*stack.shape[:2], 3)
         themes, colours, kinds = zip(*(classes_of(clip.world) for clip in clips), strict=True)
+        maps = [RadialMap.from_metric(clip.radius, clip.valid, near=1.0).on(GRID) for clip in clips]
+        shape = (len(clips), GRID.frames, GRID.rows, GRID.cols)
         return cls(
             stack,
             turns,
@@ -65,6 +71,8 @@ class Truth:
             np.array(themes),
             np.array(colours),
             np.array(kinds),
+            torch.stack([interval.mu for interval, _ in maps]).double().numpy().reshape(shape),
+            torch.stack([known for _, known in maps]).numpy().reshape(shape),
             np.array([clip.family for clip in clips]),
         )
 
@@ -74,7 +82,7 @@ class Truth:
         return replace(self, **moved)
 
     def standing_still(self) -> Reading:
-        """What one who never looks would say: no motion, the middle lens, the commonest words."""
+        """What one who never looks would say: no motion, the middle lens and distance, the commonest words."""
         count, frames = self.turn.shape[:2]
         zeros = torch.zeros(count, frames, 3)
         commonest = [
@@ -82,7 +90,8 @@ class Truth:
             for x, classes in ((self.theme, len(THEMES)), (self.colour, len(COLOURS) + 1), (self.kind, len(KINDS) + 1))
         ]
         middle = [torch.full((count,), float(np.median(x)), dtype=torch.float32) for x in (self.fov, self.xi)]
-        return Reading(zeros, zeros, *middle, torch.zeros(count, frames, GRID.rows, GRID.cols), *commonest)
+        distance = torch.full(self.known.shape, float(np.median(self.log_radius[self.known])), dtype=torch.float32)
+        return Reading(zeros, zeros, *middle, distance, *commonest)
 
 
 def _mode(classes: np.ndarray) -> np.ndarray:
@@ -122,6 +131,7 @@ def values_of(truth: Truth, said: Reading) -> Values:
     found = poses(said)
     errors = [pose_errors(a, b) for a, b in zip(truth.poses, found, strict=True)]
     right = {name: (getattr(said, name).argmax(-1).numpy() == getattr(truth, name)).astype(float) for name in OBEYED}
+    away = np.abs(said.log_radius.double().numpy() - truth.log_radius) * truth.known
     measures = {
         "rotation": np.array([e.degrees_a_frame for e in errors]),
         "rot_err": np.array([e.rot_err for e in errors]),
@@ -130,6 +140,7 @@ def values_of(truth: Truth, said: Reading) -> Values:
         "metres": np.linalg.norm(truth.poses[:, 1:, :3, 3] - found[:, 1:, :3, 3], axis=-1).mean(1),
         "fov": np.degrees(np.abs(said.fov.double().numpy() - truth.fov)),
         "xi": np.abs(said.xi.double().numpy() - truth.xi),
+        "distance": away.sum((1, 2, 3)) / truth.known.sum((1, 2, 3)),
         **{name: value if value.ndim == 1 else value.mean(1) for name, value in right.items()},
     }
     # Cameras look along z with y down: a turn about y is yaw, about x pitch, about z roll.
@@ -158,7 +169,8 @@ def write_tables(
         f"{clips} clips of the {split} split, five poses each (every fourth frame), read by the embedded estimator "
         f"(version {estimator.version}). Means over clips with 95 % bootstrap intervals. {date.today().isoformat()}, "
         "two CPU cores. TransErr and CamMC divide each path by its own largest translation, so clips that hardly "
-        "translate are noise in them: they are taken over clips that move more than 0.3 m.",
+        "translate are noise in them: they are taken over clips that move more than 0.3 m. Distances are those seen in "
+        "the video, against the exact scene's, in log metres.",
         "",
         "## Does it obey the camera?",
         "",
