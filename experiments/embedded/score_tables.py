@@ -85,13 +85,13 @@ class Truth:
         """What one who never looks would say: no motion, the middle lens and distance, the commonest words."""
         count, frames = self.turn.shape[:2]
         zeros = torch.zeros(count, frames, 3)
-        commonest = [
+        theme, colour, kind = (
             torch.nn.functional.one_hot(torch.from_numpy(np.broadcast_to(_mode(x), x.shape).copy()), classes).float()
             for x, classes in ((self.theme, len(THEMES)), (self.colour, len(COLOURS) + 1), (self.kind, len(KINDS) + 1))
-        ]
-        middle = [torch.full((count,), float(np.median(x)), dtype=torch.float32) for x in (self.fov, self.xi)]
+        )
+        fov, xi = (torch.full((count,), float(np.median(x)), dtype=torch.float32) for x in (self.fov, self.xi))
         distance = torch.full(self.known.shape, float(np.median(self.log_radius[self.known])), dtype=torch.float32)
-        return Reading(zeros, zeros, *middle, distance, *commonest)
+        return Reading(zeros, zeros, fov, xi, distance, theme, colour, kind)
 
 
 def _mode(classes: np.ndarray) -> np.ndarray:
