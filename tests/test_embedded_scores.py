@@ -62,7 +62,7 @@ def test_the_page_has_every_row(truth: Truth, tmp_path: Path) -> None:
     losses = {"ucpe": {"loss 0.8": torch.rand(8)}, "crepe": {"loss 0.8": torch.rand(8), "radius 0.8": torch.rand(8)}}
     write_tables(tmp_path, truth, values, losses, Embedded.load(), 8, "val")
     page = (tmp_path / "table.md").read_text()
-    assert page.count("| perfect |") == 4
+    assert page.count("| perfect |") == 5
     assert page.count("| crepe |") == 2
 
 
@@ -75,3 +75,10 @@ def test_every_adapter_is_trained_alike() -> None:
 def test_training_it_again_puts_every_file_into_the_package(tmp_path: Path) -> None:
     written = {stage.into for together in stages(tmp_path) for stage in together}
     assert written - {None} == set(WEIGHTS.parent.glob("embedded*.safetensors"))
+
+
+def test_the_models_page_says_what_was_measured() -> None:
+    root = Path(__file__).parents[1]
+    measured = (root / "experiments" / "results" / "embedded" / "table.md").read_text()
+    summary = measured.split("## In short")[1].split("##")[0].strip()
+    assert summary in (root / "docs" / "embedded.md").read_text()

@@ -172,6 +172,10 @@ def write_tables(
         "translate are noise in them: they are taken over clips that move more than 0.3 m. Distances are those seen in "
         "the video, against the exact scene's, in log metres.",
         "",
+        "## In short",
+        "",
+        *_summary(values),
+        "",
         "## Does it obey the camera?",
         "",
         *_table(["row", *MEASURES.values()], _measure_rows(truth, values)),
@@ -209,6 +213,20 @@ def write_tables(
     record = {name: {key: x.double().mean().item() for key, x in found.items()} for name, found in losses.items()}
     with whole_file(out / "losses.json") as temporary:
         temporary.write_text(json.dumps(record, indent=1))
+
+
+def _summary(values: dict[str, Values]) -> list[str]:
+    """What the model's page shows: the rows to compare with, and every adapter as it is best used."""
+    best = {name.split(",")[0]: name for name in values if "map" not in name}  # a run's last row has the most guidance
+    axes = (("yaw", "pitch", "roll"), ("x", "y", "z"))
+    rows = []
+    for row in best.values():
+        means = [bootstrap(values[row].measures[name]) for name in ("rotation", "metres", "fov")]
+        cells = [f"{i.mean:.{d}f} [{i.low:.{d}f}, {i.high:.{d}f}]" for i, d in zip(means, (1, 2, 1), strict=True)]
+        found = [[values[row].correlation(axis).mean for axis in group] for group in axes]
+        rows.append([row, *cells, *("/".join("-" if np.isnan(r) else f"{r:.2f}" for r in group) for group in found)])
+    head = ["row", "rotation, degrees a frame", "translation, m", "FoV, degrees", "r of yaw/pitch/roll", "r of x/y/z"]
+    return _table(head, rows)
 
 
 def _measure_rows(truth: Truth, values: dict[str, Values]) -> list[list[str]]:
