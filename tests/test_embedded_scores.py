@@ -1,6 +1,7 @@
 """The embedded model's table: a perfect reading scores zero, a shuffled one does not, and the page says so."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import torch.nn.functional as F
 sys.path.insert(0, str(Path(__file__).parents[1] / "experiments" / "embedded"))
 from make import stages
 from rows import rows
-from score_tables import AXES, Truth, Values, values_of, write_tables
+from score_tables import AXES, WITH_MAP, Seen, Truth, Values, values_of, write_tables
 from truths import COLOURS, KINDS, THEMES
 
 from curvedray.embedded import WEIGHTS
@@ -27,7 +28,7 @@ def truth() -> Truth:
     return Truth.of([world_clip(index, "val") for index in range(8)])
 
 
-def perfect(truth: Truth) -> Reading:
+def perfect(truth: Truth) -> Seen:
     named = [
         F.one_hot(torch.from_numpy(classes), count).float()
         for classes, count in (
@@ -37,7 +38,8 @@ def perfect(truth: Truth) -> Reading:
         )
     ]
     numbers = [truth.turn, truth.poses[..., :3, 3], truth.fov, truth.xi]
-    return Reading(*(torch.from_numpy(x).float() for x in (*numbers, truth.log_radius)), *named)
+    said = Reading(*(torch.from_numpy(x).float() for x in (*numbers, truth.log_radius)), *named)
+    return Seen(said, torch.full((len(truth.fov),), 30.0))
 
 
 def test_a_perfect_reading_has_no_error(truth: Truth) -> None:
@@ -49,7 +51,7 @@ def test_a_perfect_reading_has_no_error(truth: Truth) -> None:
 
 
 def test_other_cameras_have_errors_and_no_motion_has_no_correlation(truth: Truth) -> None:
-    shuffled, still = values_of(truth.shuffled(), perfect(truth)), values_of(truth, truth.standing_still())
+    shuffled, still = values_of(truth.shuffled(), perfect(truth)), values_of(truth, Seen(truth.standing_still()))
     assert shuffled.measures["rotation"].mean() > 1
     assert still.measures["metres"].mean() == pytest.approx(
         np.linalg.norm(truth.poses[:, 1:, :3, 3], axis=-1).mean(), rel=1e-6
@@ -58,12 +60,15 @@ def test_other_cameras_have_errors_and_no_motion_has_no_correlation(truth: Truth
 
 
 def test_the_page_has_every_row(truth: Truth, tmp_path: Path) -> None:
+    better = replace(perfect(truth), decibels=torch.full((8,), 32.0))
     values: dict[str, Values] = {"perfect": values_of(truth, perfect(truth))}
+    values[f"perfect{WITH_MAP}"] = values_of(truth, better)
     losses = {"ucpe": {"loss 0.8": torch.rand(8)}, "crepe": {"loss 0.8": torch.rand(8), "radius 0.8": torch.rand(8)}}
     write_tables(tmp_path, truth, values, losses, Embedded.load(), 8, "val")
     page = (tmp_path / "table.md").read_text()
     assert page.count("| perfect |") == 5
     assert page.count("| crepe |") == 2
+    assert f"| perfect{WITH_MAP} | 0 [0, 0] | 2 [2, 2] | 0 [0, 0] |" in page
 
 
 def test_every_adapter_is_trained_alike() -> None:

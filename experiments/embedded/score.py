@@ -19,7 +19,7 @@ import torch
 from rich.progress import track
 from rows import weights_of
 from safetensors.torch import load_file, save_file
-from score_tables import Truth, Values, values_of, write_tables
+from score_tables import WITH_MAP, Seen, Truth, Values, values_of, write_tables
 from torch import Tensor
 
 from curvedray.adapter import Adapter
@@ -28,6 +28,7 @@ from curvedray.clips import Batch, VideoShape, encoded, gathered
 from curvedray.embedded import EmbeddedModel, load_embedded
 from curvedray.evaluate.estimators.clip_reader import GRID, Reading
 from curvedray.evaluate.estimators.embedded import Embedded
+from curvedray.evaluate.fidelity import psnr
 from curvedray.flow import noised, velocity_target
 from curvedray.generate import generate_batch, noise_for
 from curvedray.media import whole_file, write_png
@@ -61,7 +62,7 @@ class Row:
     def name(self) -> str:
         if self.run is None:
             return "no adapter"
-        return f"{self.run}, guidance {self.guidance:g}{', exact map' * self.mapped}"
+        return f"{self.run}, guidance {self.guidance:g}{WITH_MAP * self.mapped}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,8 +99,8 @@ def given(maps: list[RadialMap]) -> tuple[RadialInterval, Tensor]:
     return RadialInterval(mu, sigma), torch.stack(masks)
 
 
-def reading_of(setting: Setting, row: Row) -> Reading:
-    """What the estimator sees in a row's videos, made now or before; the first few videos are kept to be looked at."""
+def seen(setting: Setting, row: Row) -> Seen:
+    """What is seen in a row's videos, made now or before; the first few videos are kept to be looked at."""
     path = setting.kept / f"{row.key}.safetensors"
     if not path.is_file():
         adapter = adapter_of(setting, row.run)
@@ -122,11 +123,11 @@ def reading_of(setting: Setting, row: Row) -> Reading:
             )
         if adapter is not None:
             adapter.detach()
-        keep_reading(path, setting.estimator, torch.cat(videos))
-    return kept_reading(path)
+        keep(path, setting, torch.cat(videos))
+    return kept(path)
 
 
-def real_reading(setting: Setting) -> Reading:
+def seen_in_real_clips(setting: Setting) -> Seen:
     """The floor: the true clips, through the codec."""
     path = setting.kept / "real.safetensors"
     if not path.is_file():
@@ -135,20 +136,22 @@ def real_reading(setting: Setting) -> Reading:
             pixels = torch.stack([clip.video for clip in some]).permute(0, 4, 1, 2, 3).float() / 127.5 - 1
             shown = setting.model.decode(setting.model.encode(pixels))
             videos.append(((shown + 1) * 127.5).round().to(torch.uint8).permute(0, 2, 3, 4, 1))
-        keep_reading(path, setting.estimator, torch.cat(videos))
-    return kept_reading(path)
+        keep(path, setting, torch.cat(videos))
+    return kept(path)
 
 
-def keep_reading(path: Path, estimator: Embedded, videos: Tensor) -> None:
-    said = estimator.read(videos)
+def keep(path: Path, setting: Setting, videos: Tensor) -> None:
+    said = setting.estimator.read(videos)
     tensors = {field.name: getattr(said, field.name).contiguous() for field in fields(Reading)}
+    pairs = zip(videos, setting.clips, strict=True)
+    tensors["decibels"] = torch.tensor([psnr(video.numpy(), clip.video.numpy()) for video, clip in pairs])
     with whole_file(path) as temporary:
         save_file(tensors | {"videos": videos[:SHOWN].contiguous()}, temporary)
 
 
-def kept_reading(path: Path) -> Reading:
+def kept(path: Path) -> Seen:
     tensors = load_file(path)
-    return Reading(*(tensors[field.name] for field in fields(Reading)))
+    return Seen(Reading(*(tensors[field.name] for field in fields(Reading))), tensors["decibels"])
 
 
 @torch.no_grad()
@@ -234,14 +237,14 @@ def main() -> None:
         rows.append(Row("crepe_mix", scales[-1], mapped=True))
 
     truth = Truth.of(clips)
-    real = real_reading(setting)
+    real = seen_in_real_clips(setting)
     values: dict[str, Values] = {
         "real clips (the estimator's floor)": values_of(truth, real),
-        "no motion": values_of(truth, truth.standing_still()),
+        "no motion": values_of(truth, Seen(truth.standing_still())),
         "shuffled cameras": values_of(truth.shuffled(), real),
     }
     for row in rows:
-        values[row.name] = values_of(truth, reading_of(setting, row))
+        values[row.name] = values_of(truth, seen(setting, row))
     losses = {run or "no adapter": denoising(setting, run) for run in (None, *options.rows)}
     write_tables(options.out, truth, values, losses, estimator, len(clips), options.split)
     with whole_file(options.out / "rows.json") as temporary:

@@ -37,6 +37,8 @@ MEASURES = {
     "xi": "xi",
     "distance": "Distances, log",
 }
+MAPPED = {"distance": "Distances, log", "decibels": "PSNR with the exact rendering, dB", "metres": "Translation, m"}
+WITH_MAP = ", exact map"  # ends the name of a row that is given each clip's radial map
 OBEYED = {"theme": "theme", "colour": "colours", "kind": "kinds"}
 
 
@@ -101,6 +103,14 @@ def _mode(classes: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
+class Seen:
+    """What is seen in a row's videos: what the estimator reads, and how near they are to the exact rendering."""
+
+    reading: Reading
+    decibels: Float[Tensor, " n"] | None = None  # none where nobody films
+
+
+@dataclass(frozen=True, eq=False)
 class Values:
     """One row of the table, clip by clip."""
 
@@ -126,8 +136,9 @@ class Values:
         return means | {f"r {axis}": vars(self.correlation(axis)) for axis in AXES}
 
 
-def values_of(truth: Truth, said: Reading) -> Values:
+def values_of(truth: Truth, seen: Seen) -> Values:
     """Errors of every clip."""
+    said = seen.reading
     found = poses(said)
     errors = [pose_errors(a, b) for a, b in zip(truth.poses, found, strict=True)]
     right = {name: (getattr(said, name).argmax(-1).numpy() == getattr(truth, name)).astype(float) for name in OBEYED}
@@ -143,6 +154,8 @@ def values_of(truth: Truth, said: Reading) -> Values:
         "distance": away.sum((1, 2, 3)) / truth.known.sum((1, 2, 3)),
         **{name: value if value.ndim == 1 else value.mean(1) for name, value in right.items()},
     }
+    if seen.decibels is not None:
+        measures["decibels"] = seen.decibels.double().numpy()
     # Cameras look along z with y down: a turn about y is yaw, about x pitch, about z roll.
     order = {"yaw": 1, "pitch": 0, "roll": 2}
     last = said.turn[:, -1].double().numpy()
@@ -201,6 +214,12 @@ def write_tables(
         "",
         *_table(["row", *OBEYED.values()], [[n, *(_mean(v.measures[m]) for m in OBEYED)] for n, v in values.items()]),
         "",
+        "## Does it obey a map of distances?",
+        "",
+        "What an adapter trained with maps gains from each clip's exact one, clip by clip.",
+        "",
+        *_table(["row", *MAPPED.values()], _map_rows(values)),
+        "",
         "## Held-out denoising loss and radial head",
         "",
         "The flow-matching error at three noise levels, with the same noise for every row, and the radial head's mean "
@@ -217,7 +236,9 @@ def write_tables(
 
 def _summary(values: dict[str, Values]) -> list[str]:
     """What the model's page shows: the rows to compare with, and every adapter as it is best used."""
-    best = {name.split(",")[0]: name for name in values if "map" not in name}  # a run's last row has the most guidance
+    best = {
+        name.split(",")[0]: name for name in values if not name.endswith(WITH_MAP)
+    }  # a run's last row has the most guidance
     axes = (("yaw", "pitch", "roll"), ("x", "y", "z"))
     rows = []
     for row in best.values():
@@ -235,6 +256,15 @@ def _measure_rows(truth: Truth, values: dict[str, Values]) -> list[list[str]]:
     for name, value in values.items():
         cells = [value.measures[m][moves] if m in ("trans_err", "cam_mc") else value.measures[m] for m in MEASURES]
         rows.append([name, *(_mean(cell) for cell in cells)])
+    return rows
+
+
+def _map_rows(values: dict[str, Values]) -> list[list[str]]:
+    rows = []
+    for name, value in values.items():
+        if name.endswith(WITH_MAP):
+            without = values[name.removesuffix(WITH_MAP)].measures
+            rows.append([name, *(_mean(value.measures[key] - without[key], 2) for key in MAPPED)])
     return rows
 
 
