@@ -2,12 +2,13 @@
 
     python experiments/embedded/score.py --runs runs/embedded -o experiments/results/embedded
 
-Each row's readings are kept in RUNS/scores, so a stopped run goes on where it was. The same seed makes the same noise
-for every row, so rows are compared clip by clip. Nothing is chosen here: guidance and steps are the model's defaults,
-chosen on validation clips.
+What is seen of each row is kept in RUNS, by the model, estimator and run that it came from, so a stopped run goes on
+where it was. The same seed makes the same noise for every row, so rows are compared clip by clip. Nothing is chosen
+here: guidance and steps are the model's defaults, chosen on validation clips.
 """
 
 import argparse
+import hashlib
 import json
 import logging
 from collections.abc import Iterator
@@ -25,7 +26,7 @@ from torch import Tensor
 from curvedray.adapter import Adapter
 from curvedray.adapter_file import load_adapter
 from curvedray.clips import Batch, VideoShape, encoded, gathered
-from curvedray.embedded import EmbeddedModel, load_embedded
+from curvedray.embedded import WEIGHTS, EmbeddedModel, load_embedded
 from curvedray.evaluate.estimators.clip_reader import GRID, Reading
 from curvedray.evaluate.estimators.embedded import Embedded
 from curvedray.evaluate.fidelity import psnr
@@ -55,10 +56,6 @@ class Row:
     mapped: bool = False
 
     @property
-    def key(self) -> str:
-        return f"{self.run or 'none'}-{self.guidance:g}{'-map' * self.mapped}"
-
-    @property
     def name(self) -> str:
         if self.run is None:
             return "no adapter"
@@ -73,7 +70,15 @@ class Setting:
     estimator: Embedded
     clips: list[WorldClip]
     runs: Path
-    kept: Path  # where readings are kept
+    kept: Path  # where what is seen is kept, for this model and estimator alone
+
+    def place(self, run: str | None, what: str) -> Path:
+        """Where something of a run is kept: by the run's folder, which another recipe never has."""
+        adapter = "none" if run is None else weights_of(run, self.runs).parent.name
+        return self.kept / f"{adapter}-{what}.safetensors"
+
+    def videos(self, row: Row) -> Path:
+        return self.place(row.run, f"{row.guidance:g}{'-map' * row.mapped}")
 
 
 def adapter_of(setting: Setting, run: str | None) -> Adapter | None:
@@ -101,7 +106,7 @@ def given(maps: list[RadialMap]) -> tuple[RadialInterval, Tensor]:
 
 def seen(setting: Setting, row: Row) -> Seen:
     """What is seen in a row's videos, made now or before; the first few videos are kept to be looked at."""
-    path = setting.kept / f"{row.key}.safetensors"
+    path = setting.videos(row)
     if not path.is_file():
         adapter = adapter_of(setting, row.run)
         videos = []
@@ -158,7 +163,7 @@ def kept(path: Path) -> Seen:
 def denoising(setting: Setting, run: str | None) -> dict[str, Tensor]:
     """Each clip's flow-matching error at each noise level, the noise the same for every adapter; and the radial
     head's mean absolute error in log radius, over the tokens whose radius is known."""
-    path = setting.kept / f"denoising-{run or 'none'}.safetensors"
+    path = setting.place(run, "denoising")
     if path.is_file():
         return load_file(path)
     model, adapter = setting.model, adapter_of(setting, run)
@@ -209,7 +214,7 @@ def picture(setting: Setting, rows: list[Row], out: Path) -> None:
         clip = setting.clips[number]
         strips = [("exact", clip.video)]
         for row in rows:
-            videos = load_file(setting.kept / f"{row.key}.safetensors")["videos"]
+            videos = load_file(setting.videos(row))["videos"]
             strips.append((row.name, videos[number]))
         frames = torch.cat([video[::4] for _, video in strips]).repeat_interleave(2, 1).repeat_interleave(2, 2)
         labels = [label if i == 0 else "" for label, _ in strips for i in range(5)]
@@ -231,7 +236,9 @@ def main() -> None:
     estimator = Embedded.load(options.estimator) if options.estimator else Embedded.load()
     scales = options.guidance or [1.0, model.defaults.camera_guidance]
     clips = [world_clip(i, options.split) for i in track(range(options.clips), "rendering the truth")]
-    setting = Setting(model, estimator, clips, options.runs, options.runs / f"scores-{options.split}")
+    seen_by = hashlib.sha256((options.model or WEIGHTS).read_bytes() + estimator.version.encode()).hexdigest()[:8]
+    kept_in = options.runs / f"scores-{options.split}-{options.clips}-{seen_by}"
+    setting = Setting(model, estimator, clips, options.runs, kept_in)
     rows = [Row(None), *(Row(run, scale) for run in options.rows for scale in scales)]
     if "crepe_mix" in options.rows:
         rows.append(Row("crepe_mix", scales[-1], mapped=True))

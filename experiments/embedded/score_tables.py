@@ -236,9 +236,8 @@ def write_tables(
 
 def _summary(values: dict[str, Values]) -> list[str]:
     """What the model's page shows: the rows to compare with, and every adapter as it is best used."""
-    best = {
-        name.split(",")[0]: name for name in values if not name.endswith(WITH_MAP)
-    }  # a run's last row has the most guidance
+    # Of a run's rows the last counts, which has the most guidance.
+    best = {name.split(",")[0]: name for name in values if not name.endswith(WITH_MAP)}
     axes = (("yaw", "pitch", "roll"), ("x", "y", "z"))
     rows = []
     for row in best.values():
