@@ -27,6 +27,8 @@ from curvedray.wan import wan_transformer
 from curvedray.words import WordEncoder
 
 WEIGHTS = Path(__file__).parent / "assets" / "embedded.safetensors"
+ADAPTER = WEIGHTS.with_name("embedded_adapter.safetensors")  # for cameras alone
+MAP_ADAPTER = WEIGHTS.with_name("embedded_adapter_mix.safetensors")  # trained with maps of distances
 PATCH = (1, 2, 2)
 
 

@@ -185,17 +185,17 @@ def load_parts(
 def adapter_file(model: str, adapter: str | Path | None, follows_map: bool = False) -> Path | None:
     """Which adapter file a user means; without one, a real model would ignore its camera, so that is refused.
 
-    The embedded model has two of its own: the better one for cameras alone, and one that was trained with maps.
+    The embedded model has two of its own: one for cameras alone, and one that was trained with maps.
     """
     if adapter is not None and str(adapter) == NO_ADAPTER:
         return None
     if adapter is not None:
         return Path(adapter)
     if not model:
-        from curvedray.embedded import WEIGHTS, check_weights
+        from curvedray.embedded import ADAPTER, MAP_ADAPTER, WEIGHTS, check_weights
 
         check_weights(WEIGHTS)
-        return WEIGHTS.with_name("embedded_adapter_mix.safetensors" if follows_map else "embedded_adapter.safetensors")
+        return MAP_ADAPTER if follows_map else ADAPTER
     fix = "Train one with `curvedray train`, or pass --adapter none to see the model without camera control."
     raise InputError("adapter", "an adapter for this model", "none", fix)
 

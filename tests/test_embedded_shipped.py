@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors import safe_open
 
-from curvedray.embedded import WEIGHTS
+from curvedray.embedded import MAP_ADAPTER, WEIGHTS
 from curvedray.evaluate.estimators.embedded import Embedded
 from curvedray.generate import generate, generate_batch
 from curvedray.lenses import named_lens
@@ -79,10 +79,10 @@ def test_the_lens_and_the_prompt_are_obeyed(parts: Parts, estimator: Embedded) -
 
 
 def test_a_radial_map_is_taken_by_the_adapter_that_was_trained_with_maps() -> None:
-    """It changes the video. That it brings the scene nearer to the map is not shown: docs/embedded.md."""
+    """It changes the video. How little nearer to the map it brings the scene is in docs/embedded.md."""
     clip = world_clip(3, "test")
     radial = RadialMap.from_metric(clip.radius, clip.valid)
-    taught = load_parts(adapter=WEIGHTS.with_name("embedded_adapter_mix.safetensors"))
+    taught = load_parts(adapter=MAP_ADAPTER)
     made = [
         generate(taught.model, clip.caption, clip.cameras, adapter=taught.adapter, radial=given, near=radial.near)
         for given in (None, radial)

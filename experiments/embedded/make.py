@@ -19,17 +19,14 @@ from pathlib import Path
 
 from rows import rows, weights_of
 
-from curvedray.embedded import WEIGHTS
+from curvedray.embedded import ADAPTER, MAP_ADAPTER, WEIGHTS
 from curvedray.evaluate.estimators.embedded import WEIGHTS as ESTIMATOR
 
 logging.basicConfig(level=logging.INFO, format="%(message)s")
 log = logging.getLogger(__name__)
 HERE = Path(__file__).parent
 CORES = 2
-SHIPPED = {
-    "crepe_rotation": WEIGHTS.with_name("embedded_adapter.safetensors"),
-    "crepe_mix": WEIGHTS.with_name("embedded_adapter_mix.safetensors"),
-}
+SHIPPED = {"crepe_rotation": ADAPTER, "crepe_mix": MAP_ADAPTER}
 
 
 @dataclass(frozen=True)

@@ -210,12 +210,9 @@ def split_of(setting: Setting) -> Split:
 
 def picture(setting: Setting, rows: list[Row], out: Path) -> None:
     """The first clips: the truth, then every row, five frames each."""
-    for number in range(SHOWN):
-        clip = setting.clips[number]
-        strips = [("exact", clip.video)]
-        for row in rows:
-            videos = load_file(setting.videos(row))["videos"]
-            strips.append((row.name, videos[number]))
+    videos = {row.name: load_file(setting.videos(row))["videos"] for row in rows}
+    for number, clip in enumerate(setting.clips[:SHOWN]):
+        strips = [("exact", clip.video), *((name, made[number]) for name, made in videos.items())]
         frames = torch.cat([video[::4] for _, video in strips]).repeat_interleave(2, 1).repeat_interleave(2, 2)
         labels = [label if i == 0 else "" for label, _ in strips for i in range(5)]
         write_png(contact_sheet(frames, 5, labels), out / f"{clip.id}.png")

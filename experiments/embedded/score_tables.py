@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float
 from scipy.spatial.transform import Rotation
 from torch import Tensor
-from truths import COLOURS, KINDS, THEMES, classes_of
+from truths import COLOURS, KINDS, THEMES, classes_of, radii_of
 
 from curvedray.evaluate.estimators.clip_reader import GRID, Reading
 from curvedray.evaluate.estimators.embedded import Embedded, poses
@@ -22,7 +22,6 @@ from curvedray.evaluate.pose import pose_errors
 from curvedray.evaluate.report import interval_text
 from curvedray.evaluate.statistics import Interval, bootstrap, resamples
 from curvedray.media import whole_file
-from curvedray.radial import RadialMap
 from curvedray.world import WorldClip
 
 AXES = ("yaw", "pitch", "roll", "x", "y", "z")
@@ -63,8 +62,7 @@ class Truth:
         stack = torch.stack(paths).double().numpy()
         turns = Rotation.from_matrix(stack[..., :3, :3].reshape(-1, 3, 3)).as_rotvec().reshape(*stack.shape[:2], 3)
         themes, colours, kinds = zip(*(classes_of(clip.world) for clip in clips), strict=True)
-        maps = [RadialMap.from_metric(clip.radius, clip.valid, near=1.0).on(GRID) for clip in clips]
-        shape = (len(clips), GRID.frames, GRID.rows, GRID.cols)
+        log_radii, known = zip(*(radii_of(clip) for clip in clips), strict=True)
         return cls(
             stack,
             turns,
@@ -73,8 +71,8 @@ class Truth:
             np.array(themes),
             np.array(colours),
             np.array(kinds),
-            torch.stack([interval.mu for interval, _ in maps]).double().numpy().reshape(shape),
-            torch.stack([known for _, known in maps]).numpy().reshape(shape),
+            torch.stack(log_radii).double().numpy(),
+            torch.stack(known).numpy(),
             np.array([clip.family for clip in clips]),
         )
 

@@ -83,8 +83,14 @@ def load(path: Path) -> Truths:
 
 def rendered(clip: WorldClip, model: EmbeddedModel) -> tuple[Tensor, ...]:
     video = rearrange(clip.video, "t h w c -> 1 c t h w").float() / 127.5 - 1
+    return truth_of(model.encode(video)[0], clip.world, clip.cameras, *radii_of(clip))
+
+
+def radii_of(clip: WorldClip) -> tuple[Tensor, Tensor]:
+    """Log metres on the token grid, and which of them are known."""
     interval, known = RadialMap.from_metric(clip.radius, clip.valid, near=1.0).on(GRID)
-    return truth_of(model.encode(video)[0], clip.world, clip.cameras, interval.mu, known)
+    shape = (GRID.frames, GRID.rows, GRID.cols)
+    return interval.mu.reshape(shape), known.reshape(shape)
 
 
 def classes_of(world: WorldScene) -> tuple[int, list[int], list[int]]:
@@ -107,8 +113,8 @@ def truth_of(
         poses[:, :3, 3].contiguous(),
         torch.deg2rad(cameras.lens.hfov),
         cameras.lens.xi,
-        log_radius.reshape(GRID.frames, GRID.rows, GRID.cols),
-        known.reshape(GRID.frames, GRID.rows, GRID.cols),
+        log_radius,
+        known,
         torch.tensor(theme),
         torch.tensor(colour),
         torch.tensor(kind),
