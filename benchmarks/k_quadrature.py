@@ -17,8 +17,9 @@ import torch
 
 from curvedray import Lens, TokenGrid
 from curvedray.bench.accuracy import moving_cameras
-from curvedray.encoding import OFFSETS, View, breakpoints, default_frequencies
-from curvedray.media import whole_file
+from curvedray.encoding.curved import breakpoints, default_frequencies
+from curvedray.encoding.view import OFFSETS, View
+from curvedray.files import whole_file
 
 COUNTS, DENSE = (2, 3, 5, 9, 17, 33), 513
 SIGMAS = (0.1, 0.4, 0.8, 1.6)

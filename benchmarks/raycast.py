@@ -5,11 +5,11 @@ import time
 
 import torch
 
-from curvedray.lenses import named_lens
-from curvedray.preview import placed, preview_scene
-from curvedray.raycast import render
-from curvedray.trajectories import trajectory
-from curvedray.world import world_clip
+from curvedray.cameras.named_lenses import named_lens
+from curvedray.moves.trajectory import trajectory
+from curvedray.world.preview import placed, preview_scene
+from curvedray.world.raycast import render
+from curvedray.world.world import world_clip
 
 
 def timed(work):
@@ -24,10 +24,10 @@ def main() -> None:
     world_clip(0)
     clips, clips_cpu = timed(lambda: [world_clip(index) for index in range(32)])
     room, room_cpu = timed(lambda: render(preview_scene(), path))
-    print(f"{platform.machine()}, Python {platform.python_version()}, one thread, 2 x 2 rays a pixel")
+    print(f"{platform.machine()}, Python {platform.python_version()}, one thread, 2 x 2 rays per pixel")
     print(f"81 frames of 832 x 480, the preview's room: {room:.1f} s, {room_cpu:.1f} CPU s")
     print(
-        f"17 frames of 96 x 64, a clip of the world: {32 / clips:.1f} clips a second, {clips_cpu / 32:.3f} CPU s a clip"
+        f"17 frames of 96 x 64, a clip of the world: {32 / clips:.1f} clips per second, {clips_cpu / 32:.3f} CPU s each"
     )
 
 

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from curvedray.cameras import Cameras, Lens, TokenGrid
-    from curvedray.encoding import curved_ray_attention, expected_phasor
+    from curvedray.cameras.named_lenses import named_lens
+    from curvedray.encoding.attention import curved_ray_attention
+    from curvedray.encoding.curved import expected_phasor
     from curvedray.errors import InputError
     from curvedray.formats import read_cameras, write_cameras
-    from curvedray.lenses import named_lens
-    from curvedray.trajectories import trajectory
+    from curvedray.moves.trajectory import trajectory
 
 __version__ = "0.1.0"
 __all__ = [
@@ -35,12 +36,12 @@ _LATER = {
     "Lens": "curvedray.cameras",
     "TokenGrid": "curvedray.cameras",
     "InputError": "curvedray.errors",
-    "curved_ray_attention": "curvedray.encoding",
-    "expected_phasor": "curvedray.encoding",
-    "named_lens": "curvedray.lenses",
+    "curved_ray_attention": "curvedray.encoding.attention",
+    "expected_phasor": "curvedray.encoding.curved",
+    "named_lens": "curvedray.cameras.named_lenses",
     "read_cameras": "curvedray.formats",
     "write_cameras": "curvedray.formats",
-    "trajectory": "curvedray.trajectories",
+    "trajectory": "curvedray.moves.trajectory",
 }
 
 

@@ -12,17 +12,18 @@ from jaxtyping import UInt8
 from torch import Tensor
 
 from curvedray.cameras import Cameras
-from curvedray.describe import describe
+from curvedray.cameras.named_lenses import named_lens
 from curvedray.formats import write_cameras
-from curvedray.generate import Generated, generate, sized
-from curvedray.lenses import named_lens
-from curvedray.media import write_gif, write_png, write_video
-from curvedray.pictures import contact_sheet, enlarged, radial_picture
-from curvedray.preview import beside_path, render_caption
-from curvedray.radial import RadialMap
-from curvedray.raycast import Rendered
-from curvedray.trajectories import trajectory
-from curvedray.video_recipe import Parts
+from curvedray.generation.generate import Generated, generate
+from curvedray.generation.recipe import Parts
+from curvedray.media.image import write_png
+from curvedray.media.pictures import contact_sheet, enlarged, radial_picture
+from curvedray.media.video import write_gif, write_video
+from curvedray.moves.describe import describe
+from curvedray.moves.trajectory import trajectory
+from curvedray.radial.map import RadialMap
+from curvedray.world.preview import beside_path, render_caption
+from curvedray.world.raycast import Rendered
 
 PROMPT = "a red ball and a blue box in a desert courtyard"
 MOVE = "orbit left 30deg"
@@ -46,7 +47,7 @@ class Take:
         own = parts.model.defaults
         cameras = trajectory(move, named_lens(lens, own.width, own.height), own.frames, fps=float(own.fps))
         made = generate(parts.model, prompt, cameras, adapter=parts.adapter, seed=seed)
-        fine = sized(made.cameras.lens, ZOOM * own.width, ZOOM * own.height)
+        fine = made.cameras.lens.sized(ZOOM * own.width, ZOOM * own.height)
         return cls(name, made, render_caption(prompt, Cameras(fine, cameras.world_from_camera, cameras.unit)))
 
     @property
@@ -82,13 +83,18 @@ class DemoFiles:
 
 
 def demo(
-    folder: Path, parts: Parts, prompt: str = PROMPT, move: str = MOVE, tick: Callable[[str], None] = lambda name: None
+    folder: Path,
+    parts: Parts,
+    prompt: str = PROMPT,
+    move: str = MOVE,
+    tick: Callable[[int, int, str], None] = lambda done, total, words: None,
 ) -> DemoFiles:
     """One move through three lenses, and five moves through one; each beside its exact rendering."""
     files: list[Path] = []
-    says = []
+    says: list[str] = []
+    total = len(LENSES) + len(MOVES)
     for name in LENSES:
-        tick(f"{move}, {name}")
+        tick(len(says), total, f"{move}, {name}")
         take = Take.film(parts, name, prompt, move, name)
         fps = take.made.fps
         both = torch.cat([take.frames, take.exact.frames], 2)
@@ -106,9 +112,9 @@ def demo(
             folder / f"{name}.json",
         ]
         says.append(str(describe(take.made.cameras)).splitlines()[0])
-    takes = []
+    takes: list[Take] = []
     for other in MOVES:
-        tick(f"{other}, {MOVES_LENS}")
+        tick(len(LENSES) + len(takes), total, f"{other}, {MOVES_LENS}")
         takes.append(Take.film(parts, other, prompt, other, MOVES_LENS))
     files.append(write_png(contact_sheet(*_rows(takes)), folder / "moves.png"))
     return DemoFiles(tuple(files), tuple(says))

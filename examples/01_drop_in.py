@@ -17,8 +17,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from curvedray import Cameras, Lens, TokenGrid
-from curvedray.encoding import curved_ray_attention
-from curvedray.relative import relative_ray
+from curvedray.encoding.attention import curved_ray_attention
+from curvedray.encoding.relative import relative_ray
 
 GRID = TokenGrid(frames=3, rows=6, cols=8)
 LENS = Lens.from_fov(160.0, xi=0.9, width=128, height=96)

@@ -14,7 +14,7 @@ from matplotlib.collections import LineCollection
 from torch import Tensor
 
 from curvedray import Lens
-from curvedray.encoding import breakpoints
+from curvedray.encoding.curved import breakpoints
 
 WIDTH, HEIGHT = 832, 480
 LENSES = [

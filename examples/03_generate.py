@@ -2,9 +2,9 @@
 
 import sys
 
-from curvedray.generate import generate
-from curvedray.media import write_video
-from curvedray.video_recipe import load_parts
+from curvedray.generation.generate import generate
+from curvedray.generation.recipe import load_parts
+from curvedray.media.video import write_video
 
 parts = load_parts(*sys.argv[1:3])
 made = generate(parts.model, "a red ball", "orbit left 40deg", lens="fisheye-160", adapter=parts.adapter)

@@ -7,11 +7,11 @@ import sys
 
 import torch
 
-from curvedray.lenses import named_lens
-from curvedray.media import write_gif
-from curvedray.preview import placed, preview_scene, scene_near
-from curvedray.raycast import render
-from curvedray.trajectories import trajectory
+from curvedray.cameras.named_lenses import named_lens
+from curvedray.media.video import write_gif
+from curvedray.moves.trajectory import trajectory
+from curvedray.world.preview import placed, preview_scene, scene_near
+from curvedray.world.raycast import render
 
 frames = []
 for name in ("pinhole-90", "fisheye-150", "fisheye-180"):

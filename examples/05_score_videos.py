@@ -7,11 +7,11 @@ curvedray evaluate clips/videos --cameras clips/cameras --stride 2 -o report
 import sys
 from pathlib import Path
 
+from curvedray.cameras.named_lenses import named_lens
 from curvedray.formats import write_cameras
-from curvedray.lenses import named_lens
-from curvedray.media import write_video
-from curvedray.preview import preview
-from curvedray.trajectories import trajectory
+from curvedray.media.video import write_video
+from curvedray.moves.trajectory import trajectory
+from curvedray.world.preview import preview
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else "clips")
 lens = named_lens("fisheye-150", 416, 240)

@@ -5,8 +5,8 @@ curvedray paper run lenses --scale embedded -o runs/lenses
 
 from dataclasses import replace
 
-from curvedray.evaluate.experiment import Experiment
-from curvedray.recipes import recipe
+from curvedray.paper.experiment import Experiment
+from curvedray.training.recipes import recipe
 
 base = recipe("embedded")
 experiment = Experiment(

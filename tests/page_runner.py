@@ -1,4 +1,4 @@
-"""Runs one page's commands and examples in one process, so that torch is loaded once a page.
+"""Runs one page's commands and examples in one process, so that torch is loaded once per page.
 
 Standard input is JSON: [["sh", ["curvedray", ...]], ["python", "text"], ...]. The first that fails ends it, by name.
 """

@@ -9,7 +9,8 @@ from typer.testing import CliRunner
 from curvedray.cli import app
 from curvedray.demo import LENSES
 from curvedray.formats import read_cameras
-from curvedray.media import read_image, read_video
+from curvedray.media.image import read_image
+from curvedray.media.video import read_video
 
 
 @pytest.fixture(scope="module")

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from PIL import Image
 
-from curvedray.adapter import Adapter
-from curvedray.adapter_file import save_adapter
-from curvedray.embedded import EmbeddedModel, EmbeddedShape, load_embedded, save_embedded
-from curvedray.media import read_video
+from curvedray.adapter.adapter import Adapter
+from curvedray.adapter.file import save_adapter
+from curvedray.media.video import read_video
+from curvedray.models.embedded.model import EmbeddedModel, EmbeddedShape, load_embedded, save_embedded
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 IMAGES = Path(__file__).parents[1] / "docs" / "images"

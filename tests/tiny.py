@@ -1,4 +1,4 @@
-"""A tiny random Wan with a toy codec and toy text: what the training tests train, in milliseconds a step."""
+"""A tiny random Wan with a toy codec and toy text: what the training tests train, in milliseconds per step."""
 
 import hashlib
 
@@ -7,11 +7,11 @@ import torch.nn.functional as F
 from einops import rearrange
 
 from curvedray.cameras import Cameras, Lens, TokenGrid
-from curvedray.clips import Footage
+from curvedray.data.clips import Footage
 from curvedray.errors import InputError
-from curvedray.models import Defaults
-from curvedray.radial import RadialMap
-from curvedray.wan import wan_transformer
+from curvedray.models.interface import Defaults
+from curvedray.models.wan import wan_transformer
+from curvedray.radial.map import RadialMap
 
 STRIDE = (4, 16, 16)
 CHANNELS, TEXT = 4, (6, 16)

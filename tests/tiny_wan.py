@@ -9,10 +9,10 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from torch import Tensor, nn
 from transformers import T5TokenizerFast, UMT5Config, UMT5EncoderModel
 
-from curvedray.adapter import Adapter
-from curvedray.adapter_config import AdapterConfig
+from curvedray.adapter.adapter import Adapter
+from curvedray.adapter.config import AdapterConfig
 from curvedray.cameras import Cameras, Lens, TokenGrid
-from curvedray.wan import Wan, wan_transformer
+from curvedray.models.wan import Wan, wan_transformer
 
 CHANNELS, TEXT = 16, 24
 GRID = TokenGrid(3, 4, 6)
@@ -56,7 +56,7 @@ def path(frames: int = GRID.frames, seed: int = 2, xi: float = 0.5, fov: float =
 
 
 def tiny_pipeline(layers: int = 3, seed: int = 0, *, ti2v: bool = False) -> WanPipeline:
-    """Wan2.1's parts, or Wan2.2 TI2V's: a VAE that compresses 16 x 16, and a timestep a token."""
+    """Wan2.1's parts, or Wan2.2 TI2V's: a VAE that compresses 16 x 16, and a timestep per token."""
     torch.manual_seed(seed)
     vae = AutoencoderKLWan(base_dim=4, z_dim=CHANNELS, num_res_blocks=1, **(TI2V_VAE if ti2v else {}))
     words = ["<pad>", "</s>", "<unk>", *"▁abcdefghijklmnopqrstuvwxyz"]

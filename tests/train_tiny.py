@@ -11,13 +11,13 @@ from pathlib import Path
 import torch
 from tiny import TinyFootage, TinyModel
 
-from curvedray import checkpoints
-from curvedray.adapter_config import AdapterConfig
-from curvedray.clips import EncodedOnTheFly, VideoShape
+from curvedray.adapter.config import AdapterConfig
+from curvedray.data.clips import EncodedOnTheFly, VideoShape
 from curvedray.errors import InputError
-from curvedray.process import Process
-from curvedray.recipes import Data, Every, Recipe, with_overrides
-from curvedray.train import train
+from curvedray.training import checkpoints
+from curvedray.training.loop import train
+from curvedray.training.process import Process
+from curvedray.training.recipes import Data, Every, Recipe, with_overrides
 
 TINY = Recipe(
     "tiny",

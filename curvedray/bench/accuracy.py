@@ -6,17 +6,10 @@ import torch
 from torch import Tensor
 
 from curvedray.cameras import Cameras, Lens, TokenGrid
-from curvedray.encoding import (
-    OFFSETS,
-    Backend,
-    View,
-    breakpoints,
-    curved_path,
-    curved_ray_attention,
-    default_frequencies,
-    expected_phasor,
-)
-from curvedray.kernels import curved
+from curvedray.encoding.attention import Backend, curved_ray_attention
+from curvedray.encoding.curved import OFFSETS, breakpoints, curved_path, default_frequencies, expected_phasor
+from curvedray.encoding.kernels import compiled as curved
+from curvedray.encoding.view import View
 
 DIM, BREAKPOINTS = 192, 5
 NEAREST, FARTHEST = -3.0, 3.0  # log-radius: 0.05 to 20

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from curvedray.adapter import Adapter
-from curvedray.adapter_config import AdapterConfig
+from curvedray.adapter.adapter import Adapter
+from curvedray.adapter.config import AdapterConfig
+from curvedray.adapter.cost import adapter_operations, backbone_operations, parameter_count
 from curvedray.bench.harness import peak_growth
 from curvedray.cameras import Cameras, TokenGrid
-from curvedray.cost import adapter_operations, backbone_operations, parameter_count
-from curvedray.lenses import named_lens
-from curvedray.trajectories import trajectory
-from curvedray.wan import SHAPES, wan_transformer
+from curvedray.cameras.named_lenses import named_lens
+from curvedray.models.wan import SHAPES, wan_transformer
+from curvedray.moves.trajectory import trajectory
 
 GRID, FULL_GRID = TokenGrid(5, 15, 26), TokenGrid(21, 30, 52)
 TEXT_TOKENS, TEXT_CHANNELS = 512, 4096

@@ -1,4 +1,4 @@
-"""What curved-ray attention costs beside plain attention called once a query frame, and how the cost grows.
+"""What curved-ray attention costs beside plain attention called once per query frame, and how the cost grows.
 
 Sizes are Wan's: 21 frames of 30 x 52 tokens, one head of 192. A few query frames stand for all 21: each does the same.
 """
@@ -16,8 +16,11 @@ from torch import Tensor
 from curvedray.bench.accuracy import DIM, coefficient_error, gradient_error, intervals, moving_cameras
 from curvedray.bench.harness import Measurement, interleaved, peak_growth, ratio, threads
 from curvedray.cameras import Lens, TokenGrid
-from curvedray.encoding import OFFSETS, View, curved_ray_attention, default_frequencies
-from curvedray.kernels import curved, eager
+from curvedray.encoding.attention import curved_ray_attention
+from curvedray.encoding.curved import OFFSETS, default_frequencies
+from curvedray.encoding.kernels import compiled as curved
+from curvedray.encoding.kernels import eager
+from curvedray.encoding.view import View
 
 REAL, SMALL = TokenGrid(21, 30, 52), TokenGrid(8, 15, 26)
 

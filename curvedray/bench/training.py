@@ -4,10 +4,11 @@ import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from curvedray.process import Process
-from curvedray.recipes import Data, Every, recipe
-from curvedray.sources import open_clips, open_model
-from curvedray.train import train
+from curvedray.data.sources import open_clips
+from curvedray.models.open import load_model
+from curvedray.training.loop import train
+from curvedray.training.process import Process
+from curvedray.training.recipes import Data, Every, recipe
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ def training_throughput(steps: int = 40, clips: int = 16, model: str = "random")
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder)
         process = Process(short, out)
-        opened = open_model(model, process.device)
-        ready, _ = open_clips(short, opened, out)
+        opened = load_model(model, device=process.device)
+        ready, _ = open_clips(short.data, opened, out, held_out=short.validation_clips)
         result = train(short, opened, ready, out, process)
     return Throughput(steps, short.batch, result.seconds / steps, result.busy)

@@ -26,25 +26,23 @@ def bench(
 ) -> None:
     """Measure speed, memory and digits, as medians of interleaved runs."""
     from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
     from rich.table import Table
 
     from curvedray.bench.harness import hardware, load, markdown, shown, target, verdict
     from curvedray.bench.suites import SUITES
-    from curvedray.media import whole_file
+    from curvedray.cli.progress import progress_bar
+    from curvedray.files import whole_file
 
     names = suites or ["attention"]
     for name in names:
         if name not in SUITES:
             raise InputError("benchmark", " or ".join(SUITES), name)
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     measurements = []
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("starting")
+    with progress_bar("starting") as tick:
         for name in names:
             for measurement in SUITES[name](quick):
                 measurements.append(measurement)
-                progress.update(task, description=f"{name}: {measurement.what} {shown(measurement.value)}")
+                tick(len(measurements), None, f"{name}: {measurement.what} {shown(measurement.value)}")
     command = " ".join(["curvedray bench", *names, *(["--quick"] if quick else [])])
     if out is not None:
         with whole_file(out) as partial:

@@ -39,7 +39,7 @@ def describe(
     """Say a trajectory in words and numbers: frames, unit, path, turning, lens, and what the move looks like."""
     from rich.console import Console
 
-    from curvedray.describe import describe as say
+    from curvedray.moves.describe import describe as say
 
     found, reason = None, ""
     if move is not None:
@@ -132,9 +132,9 @@ def list_all(as_json: Json = False) -> None:
 
 
 def _tables() -> dict[str, list[dict[str, Any]]]:
+    from curvedray.cameras.named_lenses import list_lenses
     from curvedray.formats import FORMATS
-    from curvedray.lenses import list_lenses
-    from curvedray.moves import ALIASES, KINDS
+    from curvedray.moves.move import ALIASES, KINDS
 
     moves = [
         {
@@ -161,8 +161,8 @@ def _tables() -> dict[str, list[dict[str, Any]]]:
 
 
 def _moved(move: str, lens: str | None, frames: int | None, size: str | None, near: float | None) -> Any:
-    from curvedray.lenses import named_lens
-    from curvedray.trajectories import trajectory
+    from curvedray.cameras.named_lenses import named_lens
+    from curvedray.moves.trajectory import trajectory
 
     width, height = pixels(size) or (832, 480)
     chosen = named_lens("pinhole-90" if lens is None else lens, width, height)
@@ -183,7 +183,7 @@ def _read(file: Path | None, format: str | None, size: str | None, lens: str | N
 
 
 def _adjusted(cameras: Any, near: float | None, frames: int | None) -> Any:
-    from curvedray.trajectories import resample
+    from curvedray.moves.trajectory import resample
 
     cameras = cameras if near is None else cameras.scaled(near)
     return cameras if frames is None else resample(cameras, frames)

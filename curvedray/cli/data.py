@@ -1,12 +1,12 @@
 """`curvedray data`: look at a data set before training on it, and encode it once."""
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from curvedray.cli.progress import progress_bar
 
 
 def register(app: typer.Typer) -> None:
@@ -24,9 +24,9 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
 ) -> None:
     """Say what is wrong with every clip, and how its camera moves. Exits with 1 if anything is."""
-    from curvedray.clips import VideoShape
-    from curvedray.data_check import check_clips
-    from curvedray.sources import open_footage
+    from curvedray.data.check import check_clips
+    from curvedray.data.clips import VideoShape
+    from curvedray.data.sources import open_footage
 
     shape = _shape(size) if size else None
     source = open_footage(folder, shape or VideoShape(17, 64, 96), clips)
@@ -57,12 +57,13 @@ def cache(
     """Encode every clip once. Run again, it goes on where it stopped."""
     import torch
 
-    from curvedray.cache import build_cache
     from curvedray.cli import console
-    from curvedray.clips import VideoShape
-    from curvedray.sources import open_footage, open_model
+    from curvedray.data.cache import build_cache
+    from curvedray.data.clips import VideoShape
+    from curvedray.data.sources import open_footage
+    from curvedray.models.open import load_model
 
-    opened = open_model(model, torch.device("cuda" if torch.cuda.is_available() else "cpu"))
+    opened = load_model(model, device="cuda" if torch.cuda.is_available() else "cpu")
     own = opened.defaults
     shape = _shape(size) if size else VideoShape(own.frames, own.height, own.width)
     source = open_footage(folder, shape, clips)
@@ -82,30 +83,17 @@ def example(
 ) -> None:
     """Write a few clips of the world as a folder to train on: the layout to copy for your own."""
     from curvedray.cli import console
-    from curvedray.clips import VideoShape
-    from curvedray.folders import write_folder
-    from curvedray.sources import open_footage
+    from curvedray.data.clips import VideoShape
+    from curvedray.data.folders import write_folder
+    from curvedray.data.sources import open_footage
 
-    with progress_bar("clips", shown=True) as tick:
+    with progress_bar("clips") as tick:
         write_folder(open_footage("world", VideoShape(17, 64, 96), clips), output, tick=tick)
     console.print(f"{clips} clips, and metadata.csv that names their parts, in {output}")
 
 
-@contextmanager
-def progress_bar(what: str, shown: bool) -> Iterator[Callable[[int, int], None]]:
-    """A bar on standard error, as a function of how many are done of how many."""
-    from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    from curvedray.cli import console
-
-    columns = (TextColumn("{task.description}"), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not shown) as progress:
-        task = progress.add_task(what, total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
-
-
 def _shape(size: str):  # type: ignore[no-untyped-def]
-    from curvedray.clips import VideoShape
+    from curvedray.data.clips import VideoShape
     from curvedray.errors import InputError
 
     parts = size.lower().split("x")

@@ -17,13 +17,12 @@ def demo(
 ) -> None:
     """The embedded model films one scene through three lenses, each video beside the exact truth of its camera."""
     from curvedray.cli import console
-    from curvedray.cli.shared import stages
-    from curvedray.demo import LENSES, MOVES
+    from curvedray.cli.progress import progress_bar
     from curvedray.demo import demo as make
-    from curvedray.video_recipe import load_parts
+    from curvedray.generation.recipe import load_parts
 
     console.print("filming with the embedded model, a tiny one of 96 x 64 pixels, shown four times larger")
-    with stages(len(LENSES) + len(MOVES)) as tick:
+    with progress_bar("filming") as tick:
         made = make(output, load_parts(), tick=tick)
     if as_json:
         typer.echo(json.dumps({"files": [str(path) for path in made.files], "says": made.says}, indent=2))

@@ -53,29 +53,30 @@ def evaluate(
     """Score videos: does the camera move as it was asked to? Writes scores.json, table.md, table.tex and index.html."""
     from rich.console import Console
     from rich.markdown import Markdown
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+    from curvedray.cli import console
+    from curvedray.cli.progress import progress_bar
     from curvedray.evaluate.estimators import make_estimator
     from curvedray.evaluate.matching import match
     from curvedray.evaluate.page import write_report
     from curvedray.evaluate.report import Report, compare, to_dict, to_markdown
     from curvedray.evaluate.run import ClipResult, score_folder
 
-    quiet = Console(stderr=True, highlight=False)
     jobs = match(videos, cameras, reference, radial)
     engine = make_estimator(estimator, recovered, vipe_command, accept_noncommercial)
     named = {"format": camera_format, "lens": lens}
     options = {name: value for name, value in named.items() if value is not None}
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=quiet) as progress:
-        task = progress.add_task("scoring", total=len(jobs))
+    with progress_bar("scoring") as tick:
+        scored = 0
 
         def done(result: ClipResult, resumed: bool) -> None:
-            progress.advance(task)
+            nonlocal scored
+            scored += 1
             if result.failure:
-                progress.console.print(f"{result.clip}: failed, {result.failure}", markup=False)
-            progress.update(task, description=f"scored {result.clip}" + (" (as before)" if resumed else ""))
+                console.print(f"{result.clip}: failed, {result.failure}", markup=False)
+            tick(scored, len(jobs), f"scored {result.clip}" + (" (as before)" if resumed else ""))
 
+        tick(0, len(jobs))
         results = score_folder(jobs, engine, stride, output, done, **options)
     report = Report(results, engine.name, engine.version, engine.floor, stride)
     if against:
@@ -89,6 +90,6 @@ def evaluate(
         typer.echo(json.dumps(content, indent=1))
     else:
         Console(highlight=False).print(Markdown(to_markdown(report)))
-        quiet.print(f"The page: {output / 'index.html'}", markup=False, soft_wrap=True)
+        console.print(f"The page: {output / 'index.html'}", markup=False, soft_wrap=True)
     if not report.scored:
         raise typer.Exit(1)

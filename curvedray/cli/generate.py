@@ -100,13 +100,13 @@ def generate(
     as_json: Annotated[bool, typer.Option("--json", help="Print the files and the recipe as JSON.")] = False,
 ) -> None:
     """Generate a video that follows a camera and a lens."""
+    from curvedray.adapter.cost import generation_cost
     from curvedray.cli import console
     from curvedray.cli.shared import pixels
-    from curvedray.cost import generation_cost
     from curvedray.errors import InputError
     from curvedray.formats import read_cameras
-    from curvedray.make_video import make_video
-    from curvedray.video_recipe import load_parts, new_recipe, read_recipe, relocated
+    from curvedray.generation.recipe import load_parts, new_recipe, read_recipe, relocated
+    from curvedray.generation.write import make_video
 
     if (prompt is None) == (again is None):
         raise InputError("generate", "a prompt, or --again with a video", "both" if prompt else "neither")

@@ -22,7 +22,7 @@ def list_items(as_json: Json = False) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from curvedray.evaluate.paper import ITEMS
+    from curvedray.paper.items import ITEMS
 
     if as_json:
         rows = [
@@ -45,8 +45,8 @@ def show(name: Name, as_json: Json = False) -> None:
     from rich.console import Console
     from rich.markdown import Markdown
 
-    from curvedray.evaluate.paper import item
-    from curvedray.evaluate.paper_tables import papers_table
+    from curvedray.paper.items import item
+    from curvedray.paper.tables import papers_table
 
     entry = item(name)
     table = papers_table(entry)
@@ -83,8 +83,8 @@ def run(
     from rich.markdown import Markdown
 
     from curvedray.evaluate.estimators import make_estimator
-    from curvedray.evaluate.experiment import check_ready, load, run_experiment
-    from curvedray.evaluate.paper import item
+    from curvedray.paper.experiment import check_ready, load, run_experiment
+    from curvedray.paper.items import item
 
     found = load(name, scale)
     if estimator == "embedded":

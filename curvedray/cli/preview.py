@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from curvedray.cli.shared import Options, pixels, progress, reader_options
+from curvedray.cli.progress import tracked
+from curvedray.cli.shared import Options, pixels, reader_options
 from curvedray.errors import InputError
 
 if TYPE_CHECKING:
     from curvedray.cameras import Cameras
-    from curvedray.raycast import Scene
+    from curvedray.world.raycast import Scene
 
 
 def register(app: typer.Typer) -> None:
@@ -36,8 +37,9 @@ def preview(
     as_json: Annotated[bool, typer.Option("--json", help="Print the description and the files as JSON.")] = False,
 ) -> None:
     """Render, in seconds, what a camera would see, beside its path and its lens: a video and a PNG."""
-    from curvedray.media import video_path, write_png, write_video
-    from curvedray.preview import preview as look
+    from curvedray.media.image import write_png
+    from curvedray.media.video import video_path, write_video
+    from curvedray.world.preview import preview as look
 
     output = video_path(output)
     place = None if scene is None else _scene(scene)
@@ -53,7 +55,7 @@ def preview(
         cameras,
         place,
         move or "",
-        progress=lambda work: progress(work, "rendering", len(cameras)),
+        progress=lambda work: tracked(work, "rendering", len(cameras)),
     )
     rate = cameras.fps or 16.0
     notes = {"lens": lens or "", "move": move or "", "description": seen.description.looks_like}
@@ -73,9 +75,9 @@ def _moved(
     move: str | None, lens: str | None, frames: int | None, size: str | None, fps: float | None, scene: "Scene | None"
 ) -> "Cameras":
     """The cameras of a move; metres in it are metres of the scene."""
-    from curvedray.lenses import named_lens
-    from curvedray.preview import scene_near
-    from curvedray.trajectories import trajectory
+    from curvedray.cameras.named_lenses import named_lens
+    from curvedray.moves.trajectory import trajectory
+    from curvedray.world.preview import scene_near
 
     if move is None:
         raise InputError("preview", "--move or --camera", "neither")
@@ -91,9 +93,9 @@ def _read(
     from dataclasses import replace
     from inspect import signature
 
+    from curvedray.cameras.named_lenses import named_lens
     from curvedray.formats import FORMATS, detect_format, read_cameras
-    from curvedray.lenses import named_lens
-    from curvedray.trajectories import resample
+    from curvedray.moves.trajectory import resample
 
     wanted = pixels(size)
     known = signature(FORMATS[detect_format(file).name].read).parameters
@@ -109,6 +111,6 @@ def _read(
 
 
 def _scene(text: str) -> "Scene":
-    from curvedray.world import scene, scene_from_caption
+    from curvedray.world.world import scene, scene_from_caption
 
     return (scene(int(text)) if text.isdecimal() and len(text) < 19 else scene_from_caption(text)).scene

@@ -1,8 +1,6 @@
 """What several commands ask for and show alike."""
 
 import ast
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -28,35 +26,6 @@ def pixels(size: str | None) -> tuple[int, int] | None:
     if not all(side.isdecimal() and len(side) < 6 and 0 < int(side) <= LARGEST_SIDE for side in (width, height)):
         raise InputError("--size", f"WIDTHxHEIGHT, such as 832x480, each from 1 to {LARGEST_SIDE}", size)
     return int(width), int(height)
-
-
-def progress(work: Iterator[tuple], words: str, total: int) -> Iterator[tuple]:
-    """A bar on stderr while the work is done; none where nobody watches."""
-    from rich.progress import track
-
-    from curvedray.cli import console
-
-    hidden = not console.is_terminal
-    return iter(track(work, words, total=total, console=console, transient=True, disable=hidden))
-
-
-@contextmanager
-def stages(total: int) -> Iterator[Callable[[str], None]]:
-    """A bar on stderr that names the stage at hand; the function it gives is called at the start of each."""
-    from rich.progress import Progress
-
-    from curvedray.cli import console
-
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=total)
-        begun = 0
-
-        def tick(name: str) -> None:
-            nonlocal begun
-            bar.update(task, description=name, completed=begun)
-            begun += 1
-
-        yield tick
 
 
 def reader_options(options: list[str] | None) -> dict[str, Any]:

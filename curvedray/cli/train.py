@@ -28,7 +28,7 @@ def train(
 ) -> None:
     """Train a camera adapter, or the embedded model. For several processes: accelerate launch -m curvedray train ..."""
     from curvedray.errors import InputError
-    from curvedray.recipes import recipe_names
+    from curvedray.training.recipes import recipe_names
 
     if list_recipes:
         names = recipe_names()
@@ -40,19 +40,20 @@ def train(
         raise InputError("--resume", "latest", resume)
 
     from curvedray.cli import console
-    from curvedray.cli.data import progress_bar
-    from curvedray.estimate import estimate
-    from curvedray.process import Process
-    from curvedray.recipes import recipe, with_overrides
-    from curvedray.sources import open_clips, open_model, validation_clips, video_shape
-    from curvedray.train import train as run
+    from curvedray.cli.progress import progress_bar
+    from curvedray.data.sources import open_clips, validation_clips, video_shape
+    from curvedray.models.open import load_model
+    from curvedray.training.estimate import estimate
+    from curvedray.training.loop import train as run
+    from curvedray.training.process import Process
+    from curvedray.training.recipes import recipe, with_overrides
 
     changes = [f"data.source={data}"] if data else []
     changes += [f"model={model}"] if model else []
     chosen = with_overrides(recipe(name), [*changes, *(overrides or [])])
     out = output or Path("runs") / chosen.name
     process = Process(chosen, out, tracker)
-    opened = open_model(chosen.model, process.device)
+    opened = load_model(chosen.model, device=process.device)
     expected = estimate(chosen, opened, video_shape(chosen.data, opened), process)
     if dry_run:
         found = {"recipe": chosen.to_json(), "estimate": expected.to_json()}
@@ -65,10 +66,16 @@ def train(
 
     with progress_bar("clips into the cache", shown=process.is_first and chosen.data.cache != "off") as tick:
         share = (process.rank, process.count)
-        clips, report = open_clips(chosen, opened, out, share=share, wait=process.wait, tick=tick)
+        clips, report = open_clips(
+            chosen.data, opened, out, held_out=chosen.validation_clips, share=share, wait=process.wait, tick=tick
+        )
     if report is not None and report.skipped:
         console.print(f"{len(report.skipped)} clips were left out; the first: {': '.join(report.skipped[0])}")
-    held_out = validation_clips(chosen, opened) if chosen.every.validate and process.is_first else []
+    held_out = (
+        validation_clips(chosen.data, opened, chosen.validation_clips)
+        if chosen.every.validate and process.is_first
+        else []
+    )
     result = run(chosen, opened, clips, out, process, resume=resume is not None, validation=held_out)
     if not process.is_first:
         return

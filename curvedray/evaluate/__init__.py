@@ -1,6 +1,6 @@
 """Does it obey the camera? Metrics, one family a file; estimators; tables and a page that a stranger can read."""
 
-from curvedray.evaluate.pose import PoseErrors, pose_errors
+from curvedray.evaluate.metrics.pose import PoseErrors, pose_errors
 from curvedray.evaluate.scores import Failure, Metric, Score, group_by
 from curvedray.evaluate.statistics import Interval, average_rank, bootstrap, paired_difference
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from curvedray.evaluate.pose import rotation_angles
+from curvedray.evaluate.metrics.pose import rotation_angles
 from curvedray.evaluate.report import (
     ARROWS,
     Report,
@@ -26,7 +26,7 @@ from curvedray.evaluate.report import (
     value_of,
 )
 from curvedray.evaluate.run import ClipResult
-from curvedray.media import whole_file
+from curvedray.files import whole_file
 
 SMALL_ANGLE = 0.5  # degrees; smaller errors are not stretched to fill their plot
 CARD_METRICS = ("CamMC", "RotErr", "TransErr", "Rotation")

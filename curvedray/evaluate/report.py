@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from curvedray.errors import InputError
-from curvedray.evaluate import distribution, fidelity, geometry, lens, pose
+from curvedray.evaluate.metrics import distribution, fidelity, geometry, lens, pose
 from curvedray.evaluate.run import FOUND, PROTOCOL, ClipResult
 from curvedray.evaluate.scores import Cell, Metric, Score, group_by
 from curvedray.evaluate.statistics import Interval, paired_difference

@@ -1,4 +1,4 @@
-"""Score a folder of videos: match, estimate, score, one JSON a clip, so that a stopped run goes on where it was.
+"""Score a folder of videos: match, estimate, score, one JSON per clip, so that a stopped run goes on where it was.
 
 t frame
 """
@@ -20,14 +20,15 @@ from PIL import Image
 
 from curvedray.cameras import Cameras
 from curvedray.errors import InputError
-from curvedray.evaluate import fidelity, geometry, lens, pose
 from curvedray.evaluate.estimators import Estimate, Estimator
 from curvedray.evaluate.estimators.protocol import at_stride
 from curvedray.evaluate.matching import Job
+from curvedray.evaluate.metrics import fidelity, geometry, lens, pose
 from curvedray.evaluate.scores import Failure, Metric, Score
 from curvedray.evaluate.statistics import strata
-from curvedray.media import read_video, whole_file
-from curvedray.radial import read_radial_map
+from curvedray.files import whole_file
+from curvedray.media.video import read_video
+from curvedray.radial.map import read_radial_map
 
 PROTOCOL = 1  # raised when a score's definition changes, so that old results are not mixed with new ones
 FOUND = Metric(
@@ -117,7 +118,7 @@ def score_clip(job: Job, estimator: Estimator, stride: int, **camera_options: An
 
 
 def _requested(job: Job, video: np.ndarray, options: dict[str, Any]) -> Cameras:
-    """The cameras that were asked for, their lens at the video's size; one a frame, or one a latent frame."""
+    """The cameras that were asked for, their lens at the video's size; one per frame, or one per latent frame."""
     from curvedray.formats import read_cameras
 
     if job.cameras is None:

@@ -17,12 +17,12 @@ import torch
 
 from curvedray.cameras import Cameras, Unit
 from curvedray.errors import InputError
+from curvedray.files import whole_file
 from curvedray.formats.build import lens_numbers, note
 from curvedray.formats.mei import read_lens
 from curvedray.formats.panshot import read_requests
 from curvedray.formats.source import Source, is_number
 from curvedray.formats.table import FORMATS, Format
-from curvedray.media import whole_file
 
 __all__ = [
     "FORMATS",

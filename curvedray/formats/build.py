@@ -14,9 +14,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from curvedray.cameras import Cameras, Lens, Unit, check_poses
+from curvedray.cameras.lens_fits import fit_ucm
+from curvedray.cameras.lens_models import LensModel
+from curvedray.cameras.named_lenses import named_lens
 from curvedray.errors import InputError
 from curvedray.formats.source import Source
-from curvedray.lenses import LensModel, fit_ucm, named_lens
 
 log = logging.getLogger("curvedray.formats")
 
@@ -94,7 +96,7 @@ def gather_lens(
     size: tuple[int, int],
     max_angle: float = math.pi,
 ) -> Lens:
-    """One (fx, fy, cx, cy, xi) in pixels a frame -> one lens, with an axis for the frames only if they differ."""
+    """One (fx, fy, cx, cy, xi) in pixels per frame -> one lens, with an axis for the frames only if they differ."""
     for place, (fx, fy, *_, xi) in zip(where, numbers, strict=True):
         if not (fx > 0 and fy > 0):
             source.fail(place, "a focal length above zero", f"{fx:g}, {fy:g}")

@@ -12,11 +12,11 @@ from typing import Any
 import torch
 
 from curvedray.cameras import Cameras, inverse_pose
+from curvedray.cameras.lens_models import EUCM, LensModel, Mei, OpenCVFisheye
 from curvedray.errors import InputError
 from curvedray.formats import colmap_binary
 from curvedray.formats.build import fitted, gather, gather_lens, lens_numbers, numbered
 from curvedray.formats.source import Source, complete, natural
-from curvedray.lenses import EUCM, LensModel, Mei, OpenCVFisheye
 
 FILES = ("cameras", "images", "points3D")
 PERSPECTIVE = ("SIMPLE_PINHOLE", "PINHOLE", "SIMPLE_RADIAL", "RADIAL", "OPENCV")

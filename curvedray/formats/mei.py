@@ -5,8 +5,9 @@ OpenCV counts pixels from the first one's centre, we from its corner: half a pix
 
 from pathlib import Path
 
+from curvedray.cameras.lens_fits import LensFit, fit_ucm
+from curvedray.cameras.lens_models import Mei
 from curvedray.formats.source import Source
-from curvedray.lenses import LensFit, Mei, fit_ucm
 
 SECTIONS = {
     "mirror_parameters": ("xi",),

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from curvedray.cameras import Cameras
+from curvedray.cameras.lens_models import LensModel, Mei, OpenCVFisheye
 from curvedray.errors import InputError
 from curvedray.formats.build import (
     DEFAULT_SIZE,
@@ -25,7 +26,6 @@ from curvedray.formats.build import (
     numbered,
 )
 from curvedray.formats.source import Node, Source, natural
-from curvedray.lenses import LensModel, Mei, OpenCVFisheye
 
 PERSPECTIVE = ("OPENCV", "PINHOLE", "SIMPLE_PINHOLE", "SIMPLE_RADIAL", "RADIAL")
 
@@ -172,7 +172,7 @@ def read_path(source: Source, *, size: tuple[int, int] | None = None) -> Cameras
     poses = _ours([frame["camera_to_world"].pose() for frame in frames])
     fps = top["fps"].number() if "fps" in top and top["fps"].value is not None else None
     if fps is not None and fps <= 0:
-        top["fps"].fail("a positive number of frames a second", fps)
+        top["fps"].fail("a positive number of frames per second", fps)
     return gather(source, where, poses, gather_lens(source, where, numbers, (width, height)), "arbitrary", fps)
 
 

@@ -44,7 +44,7 @@ def read(source: Source) -> Cameras:
         document["unit"].fail(" or ".join(get_args(Unit)), unit)
     fps = None if document["fps"].value is None else document["fps"].number()
     if fps is not None and fps <= 0:
-        document["fps"].fail("a positive number of frames a second, or null", fps)
+        document["fps"].fail("a positive number of frames per second, or null", fps)
     lens, frames = document["lens"], document["frames"].items()
     only(lens, ("model", "size", "max_angle"))
     if lens["model"].value != "ucm":

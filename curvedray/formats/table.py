@@ -120,7 +120,7 @@ _ALL = (
     Format(
         "kitti",
         (".txt",),
-        "world_from_camera, OpenCV axes, 12 numbers a row, metres",
+        "world_from_camera, OpenCV axes, 12 numbers per row, metres",
         "lens, unit (taken as metric), fps",
         LENSLESS,
         "metric",

@@ -52,7 +52,7 @@ def _arrays(source: Source) -> tuple[np.ndarray, np.ndarray]:
             source.fail(f"array {name!r}", "to find it", f"only {', '.join(arrays) or 'none'}")
     data, inds = arrays["data"], arrays["inds"]
     if inds.ndim != 1 or inds.dtype.kind not in "iu" or data.ndim < 2 or len(inds) != len(data) or not len(data):
-        source.fail("array 'inds'", "one whole number a row of data", f"shapes {inds.shape} and {data.shape}")
+        source.fail("array 'inds'", "one whole number per row of data", f"shapes {inds.shape} and {data.shape}")
     return data.astype(np.float64), inds.astype(np.int64)
 
 

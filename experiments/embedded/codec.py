@@ -15,8 +15,8 @@ from rich.progress import track
 from torch import Tensor
 from torch.nn.functional import mse_loss
 
-from curvedray.embedded import EmbeddedModel, EmbeddedShape, save_embedded
-from curvedray.world import WORDS, Split, world_clip
+from curvedray.models.embedded.model import EmbeddedModel, EmbeddedShape, save_embedded
+from curvedray.world.world import WORDS, Split, world_clip
 
 logging.basicConfig(level=logging.INFO, format="%(message)s")
 log = logging.getLogger(__name__)

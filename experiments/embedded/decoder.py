@@ -16,7 +16,7 @@ from rich.progress import track
 from torch import Tensor
 from torch.nn.functional import mse_loss
 
-from curvedray.embedded import EmbeddedModel, load_embedded, save_embedded
+from curvedray.models.embedded.model import EmbeddedModel, load_embedded, save_embedded
 
 logging.basicConfig(level=logging.INFO, format="%(message)s")
 log = logging.getLogger(__name__)

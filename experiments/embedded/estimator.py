@@ -22,11 +22,11 @@ from scipy.spatial.transform import Rotation
 from torch import Generator, Tensor
 from truths import KINDS, Truths, rendered_truths
 
-from curvedray.embedded import EmbeddedModel, load_embedded
 from curvedray.evaluate.estimators.clip_reader import ClipReader, ReaderShape, Reading, joined
 from curvedray.evaluate.estimators.embedded import save_reader
-from curvedray.muon import Muon
-from curvedray.themes import COLOURS, THEMES
+from curvedray.models.embedded.model import EmbeddedModel, load_embedded
+from curvedray.training.muon import Muon
+from curvedray.world.themes import COLOURS, THEMES
 
 logging.basicConfig(level=logging.INFO, format="%(message)s")
 log = logging.getLogger(__name__)
@@ -110,8 +110,8 @@ def errors(reader: ClipReader, model: EmbeddedModel, truth: Truths, grain: float
 def sentence(found: dict[str, float]) -> str:
     """The floor, as every report prints it."""
     return (
-        f"{found['degrees']:.2g} degrees a frame, {found['metres']:.2g} m, {found['fov_degrees']:.2g} degrees of field "
-        f"of view, {found['xi']:.2g} of xi; theme {found['theme']:.0%}, colour {found['colour']:.0%}, kind "
+        f"{found['degrees']:.2g} degrees per frame, {found['metres']:.2g} m, {found['fov_degrees']:.2g} degrees of "
+        f"field of view, {found['xi']:.2g} of xi; theme {found['theme']:.0%}, colour {found['colour']:.0%}, kind "
         f"{found['kind']:.0%} right: its own errors on {TEST_CLIPS} rendered test clips, seen through the codec"
     )
 

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from rows import rows, weights_of
 
-from curvedray.embedded import ADAPTER, MAP_ADAPTER, WEIGHTS
 from curvedray.evaluate.estimators.embedded import WEIGHTS as ESTIMATOR
+from curvedray.models.embedded.model import ADAPTER, MAP_ADAPTER, WEIGHTS
 
 logging.basicConfig(level=logging.INFO, format="%(message)s")
 log = logging.getLogger(__name__)

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import torch
 
-from curvedray.evaluate.experiment import placed, trained
-from curvedray.recipes import Recipe, recipe
+from curvedray.paper.experiment import placed, trained
+from curvedray.training.recipes import Recipe, recipe
 
 LENSES = Path(__file__).parents[1] / "lenses.py"
 

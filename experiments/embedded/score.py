@@ -23,20 +23,22 @@ from safetensors.torch import load_file, save_file
 from score_tables import WITH_MAP, Seen, Truth, Values, values_of, write_tables
 from torch import Tensor
 
-from curvedray.adapter import Adapter
-from curvedray.adapter_file import load_adapter
-from curvedray.clips import Batch, VideoShape, encoded, gathered
-from curvedray.embedded import WEIGHTS, EmbeddedModel, load_embedded
+from curvedray.adapter.adapter import Adapter
+from curvedray.adapter.file import load_adapter
+from curvedray.data.clips import Batch, VideoShape, encoded, gathered
+from curvedray.data.sources import WorldFootage
 from curvedray.evaluate.estimators.clip_reader import GRID, Reading
 from curvedray.evaluate.estimators.embedded import Embedded
-from curvedray.evaluate.fidelity import psnr
-from curvedray.flow import noised, velocity_target
-from curvedray.generate import generate_batch, noise_for
-from curvedray.media import whole_file, write_png
-from curvedray.pictures import contact_sheet
-from curvedray.radial import RadialInterval, RadialMap
-from curvedray.sources import WorldFootage
-from curvedray.world import Split, WorldClip, world_clip
+from curvedray.evaluate.metrics.fidelity import psnr
+from curvedray.files import whole_file
+from curvedray.generation.generate import generate_batch, noise_for
+from curvedray.media.image import write_png
+from curvedray.media.pictures import contact_sheet
+from curvedray.models.embedded.model import WEIGHTS, EmbeddedModel, load_embedded
+from curvedray.models.flow import noised, velocity_target
+from curvedray.radial.interval import RadialInterval
+from curvedray.radial.map import RadialMap
+from curvedray.world.world import Split, WorldClip, world_clip
 
 logging.basicConfig(level=logging.INFO, format="%(message)s")
 log = logging.getLogger(__name__)

@@ -18,16 +18,16 @@ from truths import COLOURS, KINDS, THEMES, classes_of, radii_of
 
 from curvedray.evaluate.estimators.clip_reader import GRID, Reading
 from curvedray.evaluate.estimators.embedded import Embedded, poses
-from curvedray.evaluate.pose import pose_errors
+from curvedray.evaluate.metrics.pose import pose_errors
 from curvedray.evaluate.report import interval_text
 from curvedray.evaluate.statistics import Interval, bootstrap, resamples
-from curvedray.media import whole_file
-from curvedray.world import WorldClip
+from curvedray.files import whole_file
+from curvedray.world.world import WorldClip
 
 AXES = ("yaw", "pitch", "roll", "x", "y", "z")
 FAMILIES = ("pinhole", "wide", "fisheye")
 MEASURES = {
-    "rotation": "Rotation, degrees a frame",
+    "rotation": "Rotation, degrees per frame",
     "rot_err": "RotErr, rad",
     "trans_err": "TransErr",
     "cam_mc": "CamMC",
@@ -243,7 +243,7 @@ def _summary(values: dict[str, Values]) -> list[str]:
         cells = [f"{i.mean:.{d}f} [{i.low:.{d}f}, {i.high:.{d}f}]" for i, d in zip(means, (1, 2, 1), strict=True)]
         found = [[values[row].correlation(axis).mean for axis in group] for group in axes]
         rows.append([row, *cells, *("/".join("-" if np.isnan(r) else f"{r:.2f}" for r in group) for group in found)])
-    head = ["row", "rotation, degrees a frame", "translation, m", "FoV, degrees", "r of yaw/pitch/roll", "r of x/y/z"]
+    head = ["row", "rotation, degrees per frame", "translation, m", "FoV, degrees", "r of yaw/pitch/roll", "r of x/y/z"]
     return _table(head, rows)
 
 

@@ -20,13 +20,13 @@ from scipy.spatial.transform import Rotation
 from torch import Tensor
 
 from curvedray.cameras import Cameras
-from curvedray.embedded import EmbeddedModel
 from curvedray.evaluate.estimators.clip_reader import GRID, PLACES
-from curvedray.media import whole_file
-from curvedray.radial import RadialMap
-from curvedray.raycast import Kind
-from curvedray.themes import COLOURS, THEMES
-from curvedray.world import Split, WorldClip, WorldScene, world_clip
+from curvedray.files import whole_file
+from curvedray.models.embedded.model import EmbeddedModel
+from curvedray.radial.map import RadialMap
+from curvedray.world.raycast import Kind
+from curvedray.world.themes import COLOURS, THEMES
+from curvedray.world.world import Split, WorldClip, WorldScene, world_clip
 
 KINDS = get_args(Kind)
 PART = 500  # clips a file

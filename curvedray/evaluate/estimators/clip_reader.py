@@ -16,8 +16,8 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from curvedray.codec import PatchComponents
-from curvedray.recipes import EMBEDDED_GRID as GRID
+from curvedray.models.embedded.codec import PatchComponents
+from curvedray.models.embedded.model import GRID
 
 SEEN = 96  # channels of the eye's first layer
 PLACES = 3  # left, right, behind

@@ -39,7 +39,9 @@ class Colmap:
     seed: int = 0
     name: str = "colmap"
     every_frame: bool = False
-    floor: str = "under 0.3 degrees a frame on rendered fisheye clips of 480 x 320 (tests/test_evaluate_estimators.py)"
+    floor: str = (
+        "under 0.3 degrees per frame on rendered fisheye clips of 480 x 320 (tests/test_evaluate_estimators.py)"
+    )
 
     @property
     def version(self) -> str:

@@ -22,13 +22,14 @@ from safetensors.torch import save_file
 from scipy.spatial.transform import Rotation
 from torch import Tensor
 
-from curvedray.cameras import Lens, widest_angle
+from curvedray.cameras import Lens
+from curvedray.cameras.lens import widest_angle
 from curvedray.errors import InputError
 from curvedray.evaluate.estimators.clip_reader import GRID, ClipReader, ReaderShape, Reading, joined
 from curvedray.evaluate.estimators.protocol import Estimate, Frames, UpAndLens, filled
-from curvedray.evaluate.lens import up_directions
+from curvedray.evaluate.metrics.lens import up_directions
 from curvedray.evaluate.scores import Failure
-from curvedray.media import whole_file
+from curvedray.files import whole_file
 
 WEIGHTS = Path(__file__).parents[2] / "assets" / "embedded_estimator.safetensors"
 FRAMES, HEIGHT, WIDTH = GRID.video_frames, GRID.rows * GRID.stride[1], GRID.cols * GRID.stride[2]
@@ -101,7 +102,7 @@ def as_seen(videos: UInt8[Tensor, "b t h w 3"]) -> Float[Tensor, "b 3 t rows col
 
 
 def poses(reading: Reading) -> Float[np.ndarray, "b t 4 4"]:
-    """Camera-to-world poses in metres, one a latent frame; the first camera, which stands level, is the world."""
+    """Camera-to-world poses in metres, one per latent frame; the first camera, which stands level, is the world."""
     batch, frames = reading.turn.shape[:2]
     paths = np.tile(np.eye(4), (batch, frames, 1, 1))
     turns = Rotation.from_rotvec(reading.turn.double().reshape(-1, 3).numpy())

@@ -16,7 +16,7 @@ import torch
 from curvedray.cameras import Lens
 from curvedray.errors import InputError
 from curvedray.evaluate.estimators.protocol import Estimate, Frames, UpAndLens
-from curvedray.evaluate.lens import RadialLens
+from curvedray.evaluate.metrics.lens import RadialLens
 from curvedray.evaluate.scores import Failure
 
 INSTALL = "Install it with: pip install git+https://github.com/cvg/GeoCalib"

@@ -33,7 +33,7 @@ class Oracle:
 
     @classmethod
     def from_folder(cls, folder: Path) -> "Oracle":
-        """Recovered poses as camera files, one a clip, named as the videos are."""
+        """Recovered poses as camera files, one per clip, named as the videos are."""
         from curvedray.evaluate.matching import camera_files
         from curvedray.formats import read_cameras
 

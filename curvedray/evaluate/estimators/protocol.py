@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation, Slerp
 
 from curvedray.cameras import Lens
 from curvedray.errors import InputError
-from curvedray.evaluate.lens import RadialLens
+from curvedray.evaluate.metrics.lens import RadialLens
 from curvedray.evaluate.scores import Failure
 
 Frames = UInt8[np.ndarray, "t h w 3"]
@@ -62,13 +62,13 @@ class Estimator(Protocol):
 
 
 def at_stride(poses: Float[np.ndarray, "t 4 4"], frames: int, stride: int) -> slice:
-    """Which of the poses are scored: every stride-th of one a frame, or all where there is one a scored frame."""
+    """Which of the poses are scored: every stride-th of one per frame, or all where there is one per scored frame."""
     scored = len(range(0, frames, stride))
     if len(poses) == frames:
         return slice(None, None, stride)
     if len(poses) == scored:
         return slice(None)
-    raise InputError("recovered poses", f"{frames}, one a frame, or {scored}, one a scored frame", len(poses))
+    raise InputError("recovered poses", f"{frames}, one per frame, or {scored}, one per scored frame", len(poses))
 
 
 def filled(poses: dict[int, Float[np.ndarray, "4 4"]], frames: int) -> tuple[np.ndarray, np.ndarray]:

@@ -62,7 +62,7 @@ class Vipe:
         if self.results:
             return read_poses(self.results / "pose" / f"{clip}.npz", len(video))
         assert self.command is not None
-        from curvedray.media import write_video
+        from curvedray.media.video import write_video
 
         flat = rectified(video, lens) if lens is not None and bool((lens.xi > 0).any()) else video
         with tempfile.TemporaryDirectory() as folder:

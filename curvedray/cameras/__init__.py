@@ -1,0 +1,11 @@
+"""Lenses, and cameras that look through them.
+
+In: angles, millimetres, poses, other tools' lens models. Out: `Lens`, `Cameras`, `TokenGrid`, the three types that all
+other rooms speak in. It knows torch and (to fit a lens) scipy; it may not know files, moves or models.
+"""
+
+from curvedray.cameras.cameras import Cameras, Unit, check_poses, inverse_pose, stacked
+from curvedray.cameras.grid import TokenGrid
+from curvedray.cameras.lens import Lens
+
+__all__ = ["Cameras", "Lens", "TokenGrid", "Unit", "check_poses", "inverse_pose", "stacked"]

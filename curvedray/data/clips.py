@@ -1,0 +1,275 @@
+"""Clips on their way from disk to the loss: footage with a camera per frame, fitted to a model, encoded, gathered.
+
+Footage is what people have: pixels, a camera per frame, a caption and perhaps a radial map, in metres or another unit.
+A clip is what the loss sees: latents, text, one camera per latent frame and radial targets, all in near distances.
+
+    b clip   t frame   c h w channel, row, column   n token   l e text token and its width
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Protocol, runtime_checkable
+
+import torch
+import torch.nn.functional as F
+from einops import rearrange
+from jaxtyping import Bool, Float, UInt8
+from torch import Tensor
+
+from curvedray.cameras import Cameras, TokenGrid, stacked
+from curvedray.errors import InputError
+from curvedray.models.interface import VideoModel
+from curvedray.radial.interval import RadialInterval
+from curvedray.radial.map import RadialMap
+
+
+@dataclass(frozen=True, eq=False)
+class Footage:
+    """A video with a camera per frame. `near` is its near distance in the cameras' unit, where somebody knows it."""
+
+    id: str
+    caption: str
+    video: UInt8[Tensor, "t h w 3"]
+    cameras: Cameras
+    radial: RadialMap | None = None
+    near: float | None = None
+
+
+@runtime_checkable
+class FootageSource(Protocol):
+    """A list of footage that is read one at a time. `describe` names it, so that a cache knows what it was made of."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int) -> Footage: ...
+
+    def name_of(self, index: int) -> str:
+        """What to call a clip before, or although it cannot, be read."""
+        ...
+
+    def describe(self) -> dict[str, object]: ...
+
+
+@dataclass(frozen=True)
+class VideoShape:
+    """What a model is trained on: 81 x 480 x 832, say."""
+
+    frames: int
+    height: int
+    width: int
+
+
+@dataclass(frozen=True, eq=False)
+class Clip:
+    """What flows from disk to the loss: cameras and radii in near distances, one camera per latent frame."""
+
+    id: str
+    caption: str
+    latents: Float[Tensor, "c t h w"]
+    text: Float[Tensor, "l e"]
+    cameras: Cameras
+    log_radius: Float[Tensor, " n"]
+    radius_known: Bool[Tensor, " n"]
+
+
+@runtime_checkable
+class ClipSource(Protocol):
+    """Encoded clips by number, and the text of an empty caption, for training without one."""
+
+    empty_text: Float[Tensor, "l e"]
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int) -> Clip: ...
+
+    def name_of(self, index: int) -> str: ...
+
+
+class Without:
+    """Some clips of a source, less those of certain names: what is left to train on when some are held out."""
+
+    def __init__(self, clips: ClipSource, names: set[str]):
+        self.clips, self.empty_text = clips, clips.empty_text
+        self.kept = [i for i in range(len(clips)) if clips.name_of(i) not in names]
+
+    def __len__(self) -> int:
+        return len(self.kept)
+
+    def __getitem__(self, index: int) -> Clip:
+        return self.clips[self.kept[index]]
+
+    def name_of(self, index: int) -> str:
+        return self.clips.name_of(self.kept[index])
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Clips side by side; the cameras have a batch axis."""
+
+    ids: tuple[str, ...]
+    captions: tuple[str, ...]
+    latents: Float[Tensor, "b c t h w"]
+    text: Float[Tensor, "b l e"]
+    cameras: Cameras
+    log_radius: Float[Tensor, "b n"]
+    radius_known: Bool[Tensor, "b n"]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def teacher(self, sigma: float) -> RadialInterval:
+        """The narrow interval that MixForcing puts in the prediction's place."""
+        return RadialInterval(self.log_radius, torch.full_like(self.log_radius, sigma))
+
+    def to(self, device: torch.device) -> "Batch":
+        moved = {name: getattr(self, name).to(device) for name in _TENSORS}
+        return replace(self, cameras=self.cameras.to(device), **moved)
+
+
+_TENSORS = ("latents", "text", "log_radius", "radius_known")
+
+
+def gathered(clips: Sequence[Clip]) -> Batch:
+    """Clips stacked into a batch, in float32 but for what is true or false."""
+    tensors = {name: torch.stack([getattr(clip, name) for clip in clips]) for name in _TENSORS}
+    tensors = {name: x if x.dtype == torch.bool else x.float() for name, x in tensors.items()}
+    cameras = stacked([clip.cameras for clip in clips])
+    return Batch(tuple(i.id for i in clips), tuple(i.caption for i in clips), cameras=cameras, **tensors)
+
+
+# -- from footage to a clip
+
+
+def fitted(footage: Footage, shape: VideoShape) -> Footage:
+    """The first frames that the model wants, cropped at the centre and resized to its shape; the lens with them."""
+    frames, height, width = footage.video.shape[:3]
+    if frames < shape.frames:
+        raise InputError(
+            footage.id, f"at least {shape.frames} frames", frames, "Train on fewer frames or leave it out."
+        )
+    if footage.cameras.frames < shape.frames:
+        got = f"{footage.cameras.frames} for {frames} frames"
+        raise InputError(footage.id, f"a camera per frame, at least {shape.frames}", got)
+    crop_w = min(width, round(height * shape.width / shape.height))
+    crop_h = min(height, round(width * shape.height / shape.width))
+    left, top = (width - crop_w) // 2, (height - crop_h) // 2
+    pixels = rearrange(footage.video[: shape.frames, top : top + crop_h, left : left + crop_w], "t h w c -> t c h w")
+    if (crop_h, crop_w) != (shape.height, shape.width):
+        resized = F.interpolate(
+            pixels.float(), (shape.height, shape.width), mode="bilinear", antialias=True, align_corners=False
+        )
+        pixels = resized.round().clamp(0, 255).to(torch.uint8)
+    cameras = footage.cameras[: shape.frames]
+    lens = cameras.lens.sized(width, height).cropped(left, top, crop_w, crop_h).resized(shape.width, shape.height)
+    radial = footage.radial
+    if radial is not None:  # the map may be of another size than the video; the window is the same share of it
+        map_h, map_w = radial.radius.shape[1:]
+        rows = slice(round(top / height * map_h), round((top + crop_h) / height * map_h))
+        cols = slice(round(left / width * map_w), round((left + crop_w) / width * map_w))
+        kept = slice(shape.frames)
+        radial = replace(radial, radius=radial.radius[kept, rows, cols], valid=radial.valid[kept, rows, cols])
+    return replace(
+        footage, video=rearrange(pixels, "t c h w -> t h w c"), cameras=replace(cameras, lens=lens), radial=radial
+    )
+
+
+def in_near_distances(footage: Footage) -> tuple[Cameras, RadialMap | None]:
+    """Translations and radii divided by the same near distance: the clip's own, else its radial map's.
+
+    Cameras of a scale nobody knows stay as they are; with a metric map they are refused, for the two would disagree.
+    """
+    cameras, radial = footage.cameras, footage.radial
+    if cameras.unit == "near":
+        return cameras, radial
+    if radial is not None and cameras.unit == "arbitrary":
+        fix = "Say `unit` metric for this clip, scale its poses to metres, or leave the map out."
+        raise InputError(footage.id, "poses in metres, as its radial map is", "poses of an unknown scale", fix)
+    near = footage.near or (radial.near if radial is not None else None)
+    if near is None:
+        return cameras, radial
+    return cameras.scaled(near), None if radial is None else replace(radial, near=near)
+
+
+def encoded(footage: Footage, model: VideoModel, shape: VideoShape) -> Clip:
+    """Footage of any size as the clip that a model is trained on."""
+    grid = model.grid_for(shape.frames, shape.height, shape.width)
+    footage = fitted(footage, shape)
+    cameras, radial = in_near_distances(footage)
+    log_radius, known = _targets(radial, grid)
+    video = rearrange(footage.video, "t h w c -> 1 c t h w").float() / 127.5 - 1
+    with torch.no_grad():
+        latents = model.encode(video.to(model.device))[0].cpu()
+        text = model.encode_text([footage.caption])[0].cpu()
+    if not torch.isfinite(latents).all():
+        raise InputError(footage.id, "finite latents", "NaN or infinity", "Is the video sound?")
+    return Clip(footage.id, footage.caption, latents, text, cameras.latent_frames(grid), log_radius, known)
+
+
+def _targets(radial: RadialMap | None, grid: TokenGrid) -> tuple[Tensor, Tensor]:
+    if radial is None:
+        return torch.zeros(grid.tokens), torch.zeros(grid.tokens, dtype=torch.bool)
+    interval, known = radial.on(grid)
+    return interval.mu, known
+
+
+class EncodedOnTheFly:
+    """Clips encoded as they are asked for: no cache, no disk, and the encoders' time in every step."""
+
+    def __init__(self, source: FootageSource, model: VideoModel, shape: VideoShape):
+        self.source, self.model, self.shape = source, model, shape
+        with torch.no_grad():
+            self.empty_text = model.encode_text([""])[0].cpu()
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def __getitem__(self, index: int) -> Clip:
+        return encoded(self.source[index], self.model, self.shape)
+
+    def name_of(self, index: int) -> str:
+        return self.source.name_of(index)
+
+
+# -- which clip comes when
+
+
+@lru_cache(maxsize=4)
+def _order(count: int, seed: int, epoch: int) -> tuple[int, ...]:
+    generator = torch.Generator().manual_seed(seed * 1_000_003 + epoch)
+    return tuple(torch.randperm(count, generator=generator).tolist())
+
+
+def clip_number(place: int, count: int, seed: int) -> int:
+    """The clip at a place of the endless shuffled stream: each clip once an epoch, a pure function of its arguments."""
+    return _order(count, seed, place // count)[place % count]
+
+
+def readable(clips: ClipSource, place: int, seed: int, report: "Skipped") -> Clip:
+    """The clip at a place of the stream; one that cannot be read is reported and the next in line takes its place."""
+    for attempt in range(min(len(clips), 100)):
+        number = (clip_number(place, len(clips), seed) + attempt) % len(clips)
+        try:
+            return clips[number]
+        except InputError as error:
+            report.add(number, str(error))
+    raise InputError("clips", "some that can be read", f"{min(len(clips), 100)} in a row that cannot", report.last())
+
+
+class Skipped:
+    """Clips that could not be read, each named once with the reason."""
+
+    def __init__(self) -> None:
+        self.reasons: dict[int, str] = {}
+
+    def add(self, number: int, reason: str) -> None:
+        self.reasons.setdefault(number, reason)
+
+    def last(self) -> str:
+        return f"The last says: {list(self.reasons.values())[-1]}" if self.reasons else ""
+
+    def __len__(self) -> int:
+        return len(self.reasons)
+
+    def __iter__(self) -> Iterator[tuple[int, str]]:
+        return iter(self.reasons.items())

@@ -1,0 +1,119 @@
+"""What a run is trained on, opened: the procedural world or a folder, cached or encoded on the fly."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from curvedray.data.cache import CachedClips, CacheReport, build_cache
+from curvedray.data.clips import ClipSource, EncodedOnTheFly, Footage, FootageSource, VideoShape, Without
+from curvedray.data.folders import FolderFootage
+from curvedray.errors import InputError
+from curvedray.models.interface import VideoModel
+from curvedray.radial.map import RadialMap
+from curvedray.world.world import Split, world_clip
+
+WORLD_VERSION = 1  # of what a clip number looks like; a change of it makes old caches another thing
+
+
+@dataclass(frozen=True)
+class Data:
+    """What is trained on."""
+
+    source: str = "world"  # the procedural world, or a folder
+    clips: int = 2048  # of the world; a folder has as many as it has
+    frames: int | None = None  # of the video; None: what the model was made for
+    height: int | None = None
+    width: int | None = None
+    cache: str = "auto"  # auto: in the run's folder; off: encode in every step; or a folder to share
+    cache_dtype: Literal["float32", "float16"] = "float32"
+
+
+@dataclass(frozen=True)
+class WorldFootage:
+    """Clips of the procedural world, drawn as they are asked for."""
+
+    clips: int
+    split: Split
+    shape: VideoShape
+    first: int = 0
+
+    def __len__(self) -> int:
+        return self.clips
+
+    def __getitem__(self, index: int) -> Footage:
+        clip = world_clip(self.first + index, self.split, self.shape.frames, self.shape.height, self.shape.width)
+        return Footage(clip.id, clip.caption, clip.video, clip.cameras, RadialMap.from_metric(clip.radius, clip.valid))
+
+    def name_of(self, index: int) -> str:
+        return f"{self.split}-{self.first + index:06d}"
+
+    def describe(self) -> dict[str, object]:
+        return {
+            "kind": "world",
+            "version": WORLD_VERSION,
+            "split": self.split,
+            "first": self.first,
+            "clips": self.clips,
+        }
+
+
+def video_shape(data: Data, model: VideoModel) -> VideoShape:
+    """The shape asked for, with the model's own where it says none; checked against the model's strides."""
+    own = model.defaults
+    shape = VideoShape(data.frames or own.frames, data.height or own.height, data.width or own.width)
+    model.grid_for(shape.frames, shape.height, shape.width)
+    return shape
+
+
+def open_footage(source: str, shape: VideoShape, clips: int, split: Split = "train") -> FootageSource:
+    if source == "world":
+        return WorldFootage(clips, split, shape)
+    return FolderFootage(Path(source))
+
+
+def open_clips(
+    data: Data,
+    model: VideoModel,
+    out: Path,
+    *,
+    held_out: int = 0,
+    share: tuple[int, int] = (0, 1),
+    wait: Callable[[], None] = lambda: None,
+    tick: Callable[[int, int], None] = lambda done, total: None,
+) -> tuple[ClipSource, CacheReport | None]:
+    """The clips to train on, less those `held_out` for validation: from a cache, made or finished first, or on the fly.
+
+    Where several processes train, each makes its `share` of the cache, and they `wait` for one another to open it.
+    """
+    shape = video_shape(data, model)
+    footage = open_footage(data.source, shape, data.clips)
+    excluded = {footage.name_of(i) for i in _held_out(data, held_out, footage)}
+    if data.cache == "off":
+        return Without(EncodedOnTheFly(footage, model, shape), excluded), None
+    folder = out / "cache" if data.cache == "auto" else Path(data.cache)
+    report = build_cache(footage, model, shape, folder, dtype=data.cache_dtype, share=share, tick=tick)
+    wait()
+    return Without(CachedClips(folder), excluded), report
+
+
+def validation_clips(data: Data, model: VideoModel, count: int) -> list[Footage]:
+    """Clips that training never sees: of the world's validation split, or the last of a folder.
+
+    One that cannot be read is left out here; it was named when the cache was made.
+    """
+    shape = video_shape(data, model)
+    footage = open_footage(data.source, shape, count, "val")
+    found: list[Footage] = []
+    for index in range(len(footage)) if data.source == "world" else _held_out(data, count, footage):
+        with suppress(InputError):
+            found.append(footage[index])
+    return found
+
+
+def _held_out(data: Data, count: int, footage: FootageSource) -> range:
+    """The last clips of a folder, at most a quarter of it; the world has a split of its own."""
+    if data.source == "world":
+        return range(0)
+    return range(len(footage) - min(count, len(footage) // 4), len(footage))

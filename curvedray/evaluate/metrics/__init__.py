@@ -1,0 +1,1 @@
+"""One family of metrics per file: pose, lens and orientation, geometry, fidelity, distribution."""

@@ -1,0 +1,174 @@
+"""Does the video have the geometry it was given, and does it hold still? Scores on maps of distance.
+
+g is the supplied map, p the one re-estimated from the video; a pixel counts where both are valid (finite and
+positive). Pixel level is the map as it is, token level after 16 x 16 average pooling over valid pixels.
+
+    t, s frame   h, w, i, j pixels or tokens
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float, Num
+
+from curvedray.errors import InputError
+from curvedray.evaluate.scores import Array, Metric, Score, as_float64
+
+SILOG = Metric("SILog", "log", "lower", "Mean over frames of std(log p - log g) over shared valid pixels.")
+ABS_REL = Metric("AbsRel", "-", "lower", "Mean over frames of mean |s p - g| / g, with s = mean(g) / mean(p).")
+DELTA_1 = Metric("delta_1", "share", "higher", "Mean over frames of the share with max(sp/g, g/sp) < 1.25, s as above.")
+JITTER = Metric("Scale Jitter", "-", "lower", "Median over frames of |s_t+1 - s_t|, linear.")
+SSI_L1 = Metric("SSI-L1", "-", "lower", "Mean absolute difference after removing each map's median and mean deviation.")
+METRICS = (SILOG, ABS_REL, DELTA_1, JITTER)
+LATENT, TOKEN = 4, 16  # video frames and pixels that a token stands for
+STATISTICS = ("median", "q1", "q3", "iqr")
+
+
+@dataclass(frozen=True)
+class Adherence:
+    """How one clip's re-estimated distances follow the supplied ones."""
+
+    silog: float
+    abs_rel: float
+    delta_1: float
+    scale_jitter: float
+    frames: int  # scored; a frame without a shared valid pixel is not
+
+    def scores(self, clip: str, level: str = "pixel") -> list[Score]:
+        values = (self.silog, self.abs_rel, self.delta_1, self.scale_jitter)
+        named = [Metric(f"{m.name} ({level})", m.unit, m.better, m.definition) for m in METRICS]
+        return [metric.of(clip, value) for metric, value in zip(named, values, strict=True)]
+
+
+def adherence(supplied: Num[Array, "t h w"], estimated: Num[Array, "s i j"], log_jitter: bool = False) -> Adherence:
+    """SILog, AbsRel, delta_1 (each a mean over frames) and Scale Jitter of one clip."""
+    g, p, valid = _pair(supplied, estimated)
+    rows, scales = [], []
+    for frame_g, frame_p, ok in zip(g, p, valid, strict=True):
+        if not ok.any():
+            continue
+        a, b = frame_g[ok], frame_p[ok]
+        s = a.mean() / b.mean()
+        ratio = np.maximum(s * b / a, a / (s * b))
+        rows.append([np.std(np.log(b) - np.log(a)), np.mean(np.abs(s * b - a) / a), np.mean(ratio < 1.25)])
+        scales.append(s)
+    if not rows:
+        raise InputError(
+            "distance maps", "at least one pixel valid in both", "none", "Count the clip as failed instead."
+        )
+    steps = np.abs(np.diff(np.log(scales) if log_jitter else scales))
+    jitter = float(np.median(steps)) if len(steps) else 0.0
+    silog, abs_rel, delta_1 = (float(x) for x in np.mean(rows, axis=0))
+    return Adherence(silog, abs_rel, delta_1, jitter, len(rows))
+
+
+def adherence_scores(
+    clip: str, supplied: Num[Array, "t h w"], estimated: Num[Array, "s i j"], stride: int
+) -> list[Score]:
+    """A clip's scores per pixel and per token; of an estimate that has only tokens, per token.
+
+    An estimate of fewer frames is of every stride-th, or of one per latent frame.
+    """
+    steps = [step for step in (1, stride, LATENT) if len(supplied[::step]) == len(estimated)]
+    if not steps:
+        raise InputError("distance maps", f"{len(estimated)} frames, as were estimated", len(supplied))
+    given = supplied[:: steps[0]]
+    patch = given.shape[1] // estimated.shape[1]
+    if patch and patch % TOKEN == 0:
+        return adherence(pooled(given, patch), estimated).scores(clip, "token")
+    return adherence(given, estimated).scores(clip, "pixel") + adherence(pooled(given), pooled(estimated)).scores(
+        clip, "token"
+    )
+
+
+def pooled(radius: Num[Array, "t h w"], patch: int = TOKEN) -> Float[np.ndarray, "t rows cols"]:
+    """Average over the valid pixels of every patch; NaN where a patch has none."""
+    x = as_float64(radius)
+    frames, height, width = x.shape
+    if height % patch or width % patch:
+        raise InputError("distance map", f"a height and width that divide by {patch}", f"{height} x {width}")
+    valid = positive(x)
+    shape = (frames, height // patch, patch, width // patch, patch)
+    count = valid.reshape(shape).sum((2, 4))
+    total = np.where(valid, x, 0.0).reshape(shape).sum((2, 4))
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def ssi_l1(a: Num[Array, "h w"], b: Num[Array, "i j"]) -> float:
+    """Scale- and shift-invariant L1 of two maps of one frame, over pixels valid in both."""
+    x, y, valid = _pair(a[None], b[None])
+    if not valid.any():
+        raise InputError("distance maps", "at least one pixel valid in both", "none")
+    return float(np.mean(np.abs(_shape_only(x[valid]) - _shape_only(y[valid]))))
+
+
+def temporal_stability(radius: Num[Array, "t h w"]) -> dict[str, float]:
+    """Median over t of |frame-to-frame change| of per-frame log-radius statistics, on tokens valid in all frames.
+
+    Per clip; a table takes the median over clips.
+    """
+    return {name: float(np.median(np.abs(np.diff(series)))) for name, series in log_statistics(radius).items()}
+
+
+def drift_disagreement(radius: Num[Array, "t h w"], reference: Num[Array, "t h w"]) -> float:
+    """Median over t of |change of the median log-radius - that of the reference|."""
+    ours, theirs = (np.diff(log_statistics(x)["median"]) for x in (radius, reference))
+    return float(np.median(np.abs(ours - theirs)))
+
+
+def log_statistics(radius: Num[Array, "t h w"]) -> dict[str, Float[np.ndarray, " t"]]:
+    """Median, quartiles and their range of z = log r in every frame, over tokens valid in all of them."""
+    r = as_float64(radius)
+    always = positive(r).all(0)
+    if r.shape[0] < 2 or not always.any():
+        raise InputError("radial maps", "two frames or more and a token valid in all of them", f"shape {r.shape}")
+    z = np.log(r[:, always])
+    q1, median, q3 = np.percentile(z, [25, 50, 75], axis=1)
+    return dict(zip(STATISTICS, (median, q1, q3, q3 - q1), strict=True))
+
+
+@dataclass(frozen=True)
+class TokenGroup:
+    """Agreement with the target, and predicted width, over one kind of token of a clip."""
+
+    tokens: int
+    log_mae: float
+    delta_1: float
+    width: float  # mean |sigma|
+
+
+def dynamic_tokens(
+    mu: Num[Array, "t h w"], sigma: Num[Array, "t h w"], target: Num[Array, "t h w"], moving: Num[Array, "t h w"]
+) -> dict[str, TokenGroup]:
+    """Dynamic tokens (at least half their pixels move) beside static ones (none does).
+
+    `mu` and `sigma` are log-radius, `target` radius, `moving` the share of a token's pixels that move. A kind of
+    which the clip has no valid token is left out; tables bootstrap over clips.
+    """
+    centre, width, goal, share = (as_float64(x) for x in (mu, sigma, target, moving))
+    valid = positive(goal)
+    groups = {}
+    for name, chosen in (("dynamic", valid & (share >= 0.5)), ("static", valid & (share == 0))):
+        if chosen.any():
+            gap = np.abs(centre[chosen] - np.log(goal[chosen]))
+            close = float(np.mean(gap < np.log(1.25)))
+            groups[name] = TokenGroup(int(chosen.sum()), float(gap.mean()), close, float(np.abs(width[chosen]).mean()))
+    return groups
+
+
+def positive(x: Float[np.ndarray, "*shape"]) -> Bool[np.ndarray, "*shape"]:
+    """A distance is valid where it is finite and above zero."""
+    return np.isfinite(x) & (np.nan_to_num(x) > 0)
+
+
+def _shape_only(x: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    centred = x - np.median(x)
+    deviation = np.abs(centred).mean()
+    return centred / deviation if deviation > 0 else centred
+
+
+def _pair(a: Num[Array, "t h w"], b: Num[Array, "s i j"]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    x, y = as_float64(a), as_float64(b)
+    if x.shape != y.shape:
+        raise InputError("distance maps", f"one shape, {x.shape}", y.shape, "Resize the estimate to the supplied map.")
+    return x, y, positive(x) & positive(y)

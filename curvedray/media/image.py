@@ -1,0 +1,36 @@
+"""Still images in and out, without loss."""
+
+from pathlib import Path
+
+import torch
+from jaxtyping import UInt8
+from torch import Tensor
+
+from curvedray.errors import InputError
+from curvedray.files import named_file, whole_file
+from curvedray.inputs import first_line, input_file
+from curvedray.media.video import check_frames
+
+
+def write_png(image: UInt8[Tensor, "h w 3"], path: str | Path) -> Path:
+    """A PNG, without loss."""
+    from PIL import Image
+
+    path = named_file(path, (".png",))
+    check_frames(image[None])
+    with whole_file(path) as temporary:
+        Image.fromarray(image.cpu().contiguous().numpy()).save(temporary, optimize=False)
+    return path
+
+
+def read_image(path: str | Path) -> UInt8[Tensor, "h w 3"]:
+    """A still image as red, green, blue; transparency is dropped."""
+    import numpy as np
+    from PIL import Image
+
+    path = input_file(path)
+    try:
+        with Image.open(path) as picture:
+            return torch.from_numpy(np.array(picture.convert("RGB")))
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        raise InputError(str(path), "an image that can be decoded", first_line(error)) from error

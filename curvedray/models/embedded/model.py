@@ -1,0 +1,184 @@
+"""The embedded model: a tiny Wan with our own codec and words, trained on the procedural world, in the package.
+
+It meets `models.VideoModel` with the same transformer class as Wan, so every line above it is the line that runs Wan.
+
+    b clip   c latent channel   t y x latent frame, row, column   l e text token and its width
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from curvedray.cameras import TokenGrid
+from curvedray.errors import InputError
+from curvedray.files import whole_file
+from curvedray.models.embedded.codec import SPACE, TIME, PatchCodec
+from curvedray.models.embedded.words import WordEncoder
+from curvedray.models.flow import TRAIN_TIMESTEPS
+from curvedray.models.interface import Defaults
+from curvedray.models.wan import wan_transformer
+from curvedray.world.themes import WORDS
+
+WEIGHTS = Path(__file__).parents[2] / "assets" / "embedded.safetensors"
+ADAPTER = WEIGHTS.with_name("embedded_adapter.safetensors")  # for cameras alone
+MAP_ADAPTER = WEIGHTS.with_name("embedded_adapter_mix.safetensors")  # trained with maps of distances
+PATCH = (1, 2, 2)
+GRID = TokenGrid(5, 4, 6)  # of its 17 frames of 64 x 96
+
+
+@dataclass(frozen=True)
+class EmbeddedShape:
+    """The sizes of an embedded model, stored in its file."""
+
+    words: tuple[str, ...]
+    channels: int = 32
+    heads: int = 4
+    head_dim: int = 32
+    layers: int = 6
+    ffn: int = 512
+    text_width: int = 64
+    text_tokens: int = 24
+    frames: int = 17
+    height: int = 64
+    width: int = 96
+
+
+class EmbeddedModel(nn.Module):
+    """A text-to-video flow model of a few million weights (`models.VideoModel`)."""
+
+    name = ""
+    shift = 12.0  # few steps where little noise is left: they only added grain, seen on validation clips
+    spread: Tensor
+
+    def __init__(self, shape: EmbeddedShape):
+        super().__init__()
+        self.shape, self.text_tokens = shape, shape.text_tokens
+        self.card: dict[str, Any] = {}  # how it was trained; it travels in the file
+        self.defaults = Defaults(
+            shape.frames,
+            shape.height,
+            shape.width,
+            steps=16,
+            guidance=1.0,
+            fps=8,
+            camera_guidance=3.0,
+            drop_text=True,
+            zoom=4,
+        )
+        self.codec = PatchCodec(shape.channels)
+        self.words = WordEncoder(shape.words, shape.text_width, shape.text_tokens)
+        self.transformer = wan_transformer(
+            patch_size=PATCH,
+            num_attention_heads=shape.heads,
+            attention_head_dim=shape.head_dim,
+            in_channels=shape.channels,
+            out_channels=shape.channels,
+            text_dim=shape.text_width,
+            freq_dim=64,
+            ffn_dim=shape.ffn,
+            num_layers=shape.layers,
+            rope_max_seq_len=64,
+        )
+        self.register_buffer("spread", torch.ones(shape.channels, 2))  # of latents: in the first frame, and after it
+
+    @property
+    def device(self) -> torch.device:
+        return self.spread.device
+
+    def grid_for(self, frames: int, height: int, width: int) -> TokenGrid:
+        return TokenGrid.from_video(frames, height, width, (TIME * PATCH[0], SPACE * PATCH[1], SPACE * PATCH[2]))
+
+    def latent_shape(self, grid: TokenGrid) -> tuple[int, int, int, int]:
+        return self.shape.channels, grid.frames * PATCH[0], grid.rows * PATCH[1], grid.cols * PATCH[2]
+
+    @torch.no_grad()
+    def encode_text(self, prompts: list[str]) -> Float[Tensor, "b l e"]:
+        return self.words(prompts)
+
+    @torch.no_grad()
+    def encode(self, video: Float[Tensor, "b 3 frames h w"]) -> Float[Tensor, "b c t y x"]:
+        return self.codec.encode(video.to(self.device))
+
+    @torch.no_grad()
+    def decode(self, latents: Float[Tensor, "b c t y x"]) -> Float[Tensor, "b 3 frames h w"]:
+        return self.codec.decode(latents.to(self.spread)).clamp(-1, 1)
+
+    def velocity(
+        self, latents: Float[Tensor, "b c t y x"], sigma: Float[Tensor, " b"], text: Float[Tensor, "b l e"]
+    ) -> Float[Tensor, "b c t y x"]:
+        """The best linear guess from the noisy latents alone, plus what the transformer knows better.
+
+        With x = (1 - s) clean + s noise and clean latents of deviation d, that guess is (s - (1 - s) d^2) / v x with
+        v = (1 - s)^2 d^2 + s^2, and the error it leaves has deviation d / sqrt(v): the transformer sees inputs and
+        predicts outputs of unit size at every noise level (the preconditioning of EDM, for velocities).
+        """
+        level = sigma.reshape(-1, 1, 1, 1, 1)
+        first, rest = self.spread.unbind(-1)
+        deviation = torch.stack([first, *[rest] * (latents.shape[2] - 1)], -1)[:, :, None, None]
+        variance = (1 - level) ** 2 * deviation**2 + level**2
+        guess = (level - (1 - level) * deviation**2) / variance * latents
+        known = self.transformer(
+            hidden_states=latents * variance.rsqrt(),
+            timestep=sigma * TRAIN_TIMESTEPS,
+            encoder_hidden_states=text,
+            return_dict=False,
+        )[0]
+        return guess + deviation * variance.rsqrt() * known
+
+    @torch.no_grad()
+    def measure(self, latents: Float[Tensor, "b c t y x"]) -> None:
+        """Set the deviation of clean latents from many of them."""
+        self.spread[:, 0] = latents[:, :, 0].square().mean((0, 2, 3)).sqrt()
+        self.spread[:, 1] = latents[:, :, 1:].square().mean((0, 2, 3, 4)).sqrt()
+
+
+def save_embedded(model: EmbeddedModel, path: Path, card: dict[str, Any] | None = None) -> None:
+    """All of it as one safetensors file in half precision, with its sizes and a card, else its own, in the header."""
+    tensors = {name: tensor.detach().half().contiguous() for name, tensor in model.state_dict().items()}
+    # One entry: safetensors writes several in any order, and equal models are to be equal bytes.
+    header = {"embedded": json.dumps({"shape": asdict(model.shape), "card": card or model.card}, sort_keys=True)}
+    with whole_file(path) as temporary:
+        save_file(tensors, temporary, header)
+
+
+def load_embedded(path: Path = WEIGHTS) -> EmbeddedModel:
+    """The model in the package, or another one from a file that `save_embedded` wrote."""
+    check_weights(path)
+    try:
+        with safe_open(path, "pt") as file:
+            header = file.metadata() or {}
+            tensors = {name: file.get_tensor(name).float() for name in file.keys()}  # noqa: SIM118 (not a dict)
+        stored = json.loads(header["embedded"])
+        model = EmbeddedModel(shape_of(stored["shape"]))
+        model.load_state_dict(tensors)
+        model.card = stored["card"]
+    except (SafetensorError, KeyError, RuntimeError) as error:
+        raise InputError(f"embedded model {path.name}", "a whole file of save_embedded", error) from error
+    return model.eval().requires_grad_(False)
+
+
+def random_embedded(seed: int = 0) -> EmbeddedModel:
+    """The same shape with untrained weights: what training from nothing starts with."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return EmbeddedModel(EmbeddedShape(tuple(WORDS))).eval().requires_grad_(False)
+
+
+def check_weights(path: Path) -> None:
+    """Say what to do where the weights are not there."""
+    if not path.exists():
+        fix = "Name another model: --model with a Wan folder or hub id, and --adapter with an adapter for it."
+        raise InputError("embedded model", f"its weights in {path.name}", "none there", fix)
+
+
+def shape_of(fields: dict[str, Any]) -> EmbeddedShape:
+    words: Sequence[str] = fields.pop("words")
+    return EmbeddedShape(tuple(words), **fields)

@@ -1,0 +1,203 @@
+"""The one door to diffusers: Wan's transformer, VAE, text encoder and schedule, from a folder or a hub id.
+
+Nothing of diffusers is copied or changed; its classes load, offload, tile and checkpoint as they always do.
+"""
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import torch
+from diffusers import AutoencoderKLWan, WanPipeline, WanTransformer3DModel
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from curvedray.cameras import TokenGrid
+from curvedray.errors import InputError
+from curvedray.models.flow import TRAIN_TIMESTEPS
+from curvedray.models.interface import Defaults
+
+# The published shapes, for tests and tables on the meta device; weights come with their own config.
+SHAPES: dict[str, dict[str, Any]] = {
+    "wan2.1-1.3b": {"num_attention_heads": 12, "ffn_dim": 8960, "num_layers": 30},
+    "wan2.1-14b": {"num_attention_heads": 40, "ffn_dim": 13824, "num_layers": 40},
+    "wan2.2-ti2v-5b": {
+        "num_attention_heads": 24,
+        "ffn_dim": 14336,
+        "num_layers": 30,
+        "in_channels": 48,
+        "out_channels": 48,
+    },
+}
+NEGATIVE = "frozen frame, blur, flicker, washed-out grey, overexposure, captions, compression blocks, deformed bodies"
+TEXT_TOKENS = 512
+
+
+def wan_transformer(device: str = "cpu", **config: Any) -> nn.Module:
+    """A Wan transformer with random weights, or none on the meta device."""
+    with torch.device(device):
+        return WanTransformer3DModel(**config)
+
+
+class Wan:
+    """A Wan text-to-video model, as the rest of the house sees a model (`models.VideoModel`)."""
+
+    text_tokens = TEXT_TOKENS
+
+    def __init__(self, pipeline: WanPipeline, name: str = "", compression: tuple[int, int] | None = None):
+        """Wrap a pipeline that diffusers has loaded. The transformer's weights are not touched.
+
+        `compression` is the VAE's, in time and space, for a pipeline that was loaded without it.
+        """
+        if pipeline.transformer is None or getattr(pipeline, "transformer_2", None) is not None:
+            fix = "Use Wan2.1-T2V (1.3B or 14B) or Wan2.2-TI2V-5B."
+            raise InputError("model", "one transformer", "a model with two experts, one for each end of the noise", fix)
+        self.name, self.pipeline, self.transformer = name, pipeline, pipeline.transformer
+        schedule = pipeline.scheduler.config if pipeline.scheduler is not None else {}
+        self.shift = float(schedule.get("flow_shift") or schedule.get("shift") or 3.0)
+        self.expand_timesteps = bool(pipeline.config.get("expand_timesteps", False))
+        self.compression = compression or (pipeline.vae_scale_factor_temporal, pipeline.vae_scale_factor_spatial)
+        frames, height, width, fps = (121, 704, 1280, 24) if self.expand_timesteps else (81, 480, 832, 16)
+        self.defaults = Defaults(frames, height, width, steps=50, guidance=5.0, fps=fps, negative=NEGATIVE)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | Path,
+        *,
+        dtype: torch.dtype | None = None,
+        device: str | torch.device | None = None,
+        offload: bool = False,
+        tiling: bool = False,
+        slicing: bool = False,
+        gradient_checkpointing: bool = False,
+        text: bool = True,
+        vae: bool = True,
+        local_only: bool = False,
+    ) -> "Wan":
+        """Load a local folder in diffusers' layout or a hub id such as `Wan-AI/Wan2.1-T2V-1.3B-Diffusers`.
+
+        By default on a GPU if there is one, in bfloat16 there and float32 on a CPU; the VAE is always float32.
+        `offload` keeps on the GPU only the part at work. Training from a latent cache needs neither text nor VAE.
+        """
+        device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        dtype = dtype or (torch.float32 if device.type == "cpu" else torch.bfloat16)
+        missing: dict[str, None] = {} if text else {"text_encoder": None, "tokenizer": None}
+        missing |= {} if vae else {"vae": None}
+        _check_folder(Path(path))
+        dtypes = {"default": dtype, "vae": torch.float32}
+        compression = None
+        try:
+            with warnings.catch_warnings():
+                # Newer versions say `dtype`, which older ones would ignore; both read `torch_dtype`.
+                warnings.simplefilter("ignore", FutureWarning)
+                pipeline = WanPipeline.from_pretrained(
+                    str(path), torch_dtype=dtypes, local_files_only=local_only, **missing
+                )
+                if not vae:
+                    config = AutoencoderKLWan.load_config(str(path), subfolder="vae", local_files_only=local_only)
+                    compression = (config["scale_factor_temporal"], config["scale_factor_spatial"])
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:
+            expected = "a Wan model in diffusers' layout (model_index.json, transformer, vae, ...)"
+            fix = "Pass a folder that holds one, or a hub id while online."
+            raise InputError(f"model {path}", expected, _first_line(error), fix) from error
+        if offload and device.type != "cpu":
+            pipeline.enable_model_cpu_offload(device=device)
+        else:
+            pipeline.to(device)
+        if vae and tiling:
+            pipeline.vae.enable_tiling()
+        if vae and slicing:
+            pipeline.vae.enable_slicing()
+        if gradient_checkpointing:
+            pipeline.transformer.enable_gradient_checkpointing()
+        return cls(pipeline, str(path), compression)
+
+    # -- what it is
+
+    @property
+    def device(self) -> torch.device:
+        return self.pipeline._execution_device
+
+    @property
+    def stride(self) -> tuple[int, int, int]:
+        """Video frames, rows and columns that a token stands for: the VAE's compression times the patch."""
+        t, h, w = self.transformer.config.patch_size
+        return self.compression[0] * t, self.compression[1] * h, self.compression[1] * w
+
+    def grid_for(self, frames: int, height: int, width: int) -> TokenGrid:
+        return TokenGrid.from_video(frames, height, width, self.stride)
+
+    def latent_shape(self, grid: TokenGrid) -> tuple[int, int, int, int]:
+        t, h, w = self.transformer.config.patch_size
+        return self.transformer.config.in_channels, grid.frames * t, grid.rows * h, grid.cols * w
+
+    # -- what it does
+
+    @torch.no_grad()
+    def encode_text(self, prompts: list[str]) -> Float[Tensor, "b l e"]:
+        if self.pipeline.text_encoder is None:
+            raise InputError("text encoder", "a model loaded with its text encoder", "one without", "Use text=True.")
+        return self.pipeline.encode_prompt(prompts, do_classifier_free_guidance=False, max_sequence_length=TEXT_TOKENS)[
+            0
+        ]
+
+    @torch.no_grad()
+    def encode(self, video: Float[Tensor, "b 3 t h w"]) -> Float[Tensor, "b c lt lh lw"]:
+        """The most likely latents of a video, normalised as the transformer knows them."""
+        mean, std = self._latent_statistics()
+        latents = self.pipeline.vae.encode(video.to(mean)).latent_dist.mode()
+        return (latents - mean) / std
+
+    @torch.no_grad()
+    def decode(self, latents: Float[Tensor, "b c lt lh lw"]) -> Float[Tensor, "b 3 t h w"]:
+        mean, std = self._latent_statistics()
+        return self.pipeline.vae.decode(latents.to(mean) * std + mean, return_dict=False)[0].clamp(-1, 1)
+
+    def velocity(
+        self, latents: Float[Tensor, "b c lt lh lw"], sigma: Float[Tensor, " b"], text: Float[Tensor, "b l e"]
+    ) -> Float[Tensor, "b c lt lh lw"]:
+        """noise - clean, as the transformer predicts it at noise level sigma; float32 whatever its weights are."""
+        time = sigma.float() * TRAIN_TIMESTEPS
+        if self.expand_timesteps:  # Wan2.2 TI2V wants a timestep per token
+            patch = self.transformer.config.patch_size
+            tokens = latents[0, 0].numel() // (patch[0] * patch[1] * patch[2])
+            time = time[:, None].expand(-1, tokens)
+        weights = self.transformer.dtype
+        return self.transformer(
+            hidden_states=latents.to(weights),
+            timestep=time,
+            encoder_hidden_states=text.to(weights),
+            return_dict=False,
+        )[0].float()
+
+    def _latent_statistics(self) -> tuple[Tensor, Tensor]:
+        vae = self.pipeline.vae
+        if vae is None:
+            raise InputError("VAE", "a model loaded with its VAE", "one without", "Load it with vae=True.")
+        numbers = (vae.config.latents_mean, vae.config.latents_std)
+        mean, std = (torch.tensor(i, dtype=vae.dtype, device=self.device).reshape(1, -1, 1, 1, 1) for i in numbers)
+        return mean, std
+
+
+def _check_folder(path: Path) -> None:
+    """Say at once what is wrong with a folder; anything that is not one may be a hub id."""
+    index = path / "model_index.json"
+    looks_like_path = path.is_absolute() or path.exists() or str(path).startswith(".") or len(path.parts) != 2
+    if not looks_like_path:
+        return
+    if not index.is_file():
+        got = "a folder without it" if path.is_dir() else "nothing there"
+        fix = "Pass the folder that holds it, or a hub id such as Wan-AI/Wan2.1-T2V-1.3B-Diffusers."
+        raise InputError(f"model {path}", "a folder with a model_index.json", got, fix)
+    try:
+        kind = json.loads(index.read_text()).get("_class_name")
+    except (ValueError, AttributeError, OSError) as error:
+        raise InputError(str(index), "a readable JSON object", _first_line(error)) from error
+    if kind != "WanPipeline":
+        raise InputError(str(index), "a WanPipeline", str(kind), "Only Wan text-to-video models can be used.")
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

@@ -1,0 +1,1 @@
+"""The paper's tables and figures: what each needs, what the paper reports, and the experiment that runs it."""

@@ -1,0 +1,56 @@
+"""The interval of distances that a token believes in: log radius, uniform on [mu - |sigma|, mu + |sigma|]."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from curvedray.cameras import TokenGrid
+from curvedray.encoding.curved import breakpoints
+
+TEACHER_SIGMA = 0.1
+SMALLEST_SPREAD, LARGEST_SPREAD = 1e-3, 10.0
+
+
+def held(x: Float[Tensor, "*shape"], low: float, high: float) -> Float[Tensor, "*shape"]:
+    """x within bounds, straight-through: a plain clamp would leave what is outside there, without a gradient."""
+    return x + (x.clamp(low, high) - x).detach()
+
+
+@dataclass(frozen=True, eq=False)
+class RadialInterval:
+    """Log radius per token, uniform on [mu - |sigma|, mu + |sigma|], in near distances."""
+
+    mu: Float[Tensor, "*batch n"]
+    sigma: Float[Tensor, "*batch n"]
+
+    @property
+    def radius(self) -> Float[Tensor, "*batch n"]:
+        return self.mu.exp()
+
+    @property
+    def spread(self) -> Float[Tensor, "*batch n"]:
+        """s: the standard deviation of a uniform radius on [e^(mu-|sigma|), e^(mu+|sigma|)], held in [1e-3, 10]."""
+        width = (self.mu + self.sigma.abs()).exp() - (self.mu - self.sigma.abs()).exp()
+        return held(width / math.sqrt(12), SMALLEST_SPREAD, LARGEST_SPREAD)
+
+    def breakpoints(self, num: int) -> Float[Tensor, "*batch n k"]:
+        """Radii at `num` even steps of log radius across the interval."""
+        return breakpoints(self.mu, self.sigma, num)
+
+    def where(self, mask: Bool[Tensor, "*batch n"], other: "RadialInterval") -> "RadialInterval":
+        """`other` where the mask is set, this one elsewhere: MixForcing in one word."""
+        return RadialInterval(
+            torch.where(mask, other.mu.to(self.mu), self.mu), torch.where(mask, other.sigma.to(self.sigma), self.sigma)
+        )
+
+    def pictures(self, grid: TokenGrid) -> tuple[Float[Tensor, "*batch t y x"], Float[Tensor, "*batch t y x"]]:
+        """Radius and spread as one small image per latent frame."""
+        shape = (*self.mu.shape[:-1], grid.frames, grid.rows, grid.cols)
+        return self.radius.reshape(shape), self.spread.reshape(shape)
+
+    def to(self, *args: Any, **kwargs: Any) -> "RadialInterval":
+        return RadialInterval(self.mu.to(*args, **kwargs), self.sigma.to(*args, **kwargs))

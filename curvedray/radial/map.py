@@ -1,0 +1,134 @@
+"""Maps of metric distances, on pixels and on tokens.
+
+A radial map holds metric distances from the camera's centre. What is valid is decided on those raw metres: a far
+value is unknown, never clipped into a target. Valid values are then divided by the clip's near distance, which also
+divides its translations, and pooled to tokens.
+
+    t frame   h w pixels   n token, in the grid's order (t y x)
+"""
+
+import math
+import struct
+import zipfile
+import zlib
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from einops import rearrange
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from curvedray.cameras import Lens, TokenGrid
+from curvedray.errors import InputError
+from curvedray.radial.interval import TEACHER_SIGMA, RadialInterval
+
+FARTHEST = 20.0  # metres; beyond it a monocular estimate is not trusted
+NEAR_QUANTILE = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class RadialMap:
+    """Metric distances of every pixel of every frame, which of them are to be believed, and the near distance."""
+
+    radius: Float[Tensor, "t h w"]  # metres
+    valid: Bool[Tensor, "t h w"]
+    near: float  # metres; the unit of what the model sees
+
+    def __post_init__(self) -> None:
+        if self.radius.ndim != 3 or self.radius.shape != self.valid.shape:
+            got = f"{tuple(self.radius.shape)} and {tuple(self.valid.shape)}"
+            raise InputError("radial map", "a radius and a validity of the same shape (frames, height, width)", got)
+        if not (math.isfinite(self.near) and self.near > 0):
+            raise InputError("near distance", "a positive number of metres", self.near)
+
+    @classmethod
+    def from_metric(
+        cls,
+        radius: Float[Tensor, "t h w"],
+        trusted: Bool[Tensor, "t h w"] | None = None,
+        near: float | None = None,
+        farthest: float = FARTHEST,
+    ) -> "RadialMap":
+        """Filter raw metres: non-finite, non-positive, beyond `farthest` or not trusted is invalid.
+
+        Without a near distance it is the 5th percentile of the valid radii; a map with none is in metres.
+        """
+        radius = radius.float()
+        valid = torch.isfinite(radius) & (radius > 0) & (radius <= farthest)
+        if trusted is not None:
+            valid = valid & trusted
+        return cls(radius, valid, near or near_distance(radius, valid) or 1.0)
+
+    @classmethod
+    def from_depth(cls, depth: Float[Tensor, "t h w"], lens: Lens, near: float | None = None) -> "RadialMap":
+        """From distances along the optical axis (what most depth maps hold), which need rays that look forward."""
+        rays, exists = lens.resized(depth.shape[-1], depth.shape[-2]).rays()
+        forward = rays[..., 2]
+        return cls.from_metric(depth / forward.clamp_min(1e-6), (exists & (forward > 0)).expand(depth.shape), near)
+
+    def on(
+        self, grid: TokenGrid, sigma: float = TEACHER_SIGMA, coverage: float = 0.5
+    ) -> tuple[RadialInterval, Bool[Tensor, " n"]]:
+        """A narrow interval per token around the mean of its valid pixels, and which tokens have one.
+
+        A token counts where at least `coverage` of its pixels are valid. The paper keeps 56.3 % of pixels and 55.7 %
+        of tokens, so its rule is near a half: "any valid pixel" would keep more tokens than pixels.
+        """
+        frames = self._at_latent_frames(grid)
+        valid = frames.valid.float()
+        size = (grid.rows, grid.cols)
+        share = F.adaptive_avg_pool2d(valid[:, None], size)[:, 0]
+        scaled = torch.where(frames.valid, frames.radius / self.near, 0.0)
+        mean = F.adaptive_avg_pool2d(scaled[:, None], size)[:, 0] / share.clamp_min(1e-12)
+        mask = (share >= coverage) & (share > 0)
+        mu = torch.where(mask, mean, 1.0).log()
+        mu, mask = (rearrange(i, "t y x -> (t y x)") for i in (mu, mask))
+        return RadialInterval(mu, torch.full_like(mu, sigma)), mask
+
+    def _at_latent_frames(self, grid: TokenGrid) -> "RadialMap":
+        """The frames the poses are taken at: the first and every stride-th, or as they are."""
+        t, h, w = self.radius.shape
+        if t not in (grid.frames, grid.video_frames):
+            expected = f"{grid.video_frames} frames (one per video frame) or {grid.frames} (one per latent frame)"
+            raise InputError("radial map", expected, t)
+        if abs(math.log((w / h) / (grid.cols * grid.stride[2] / (grid.rows * grid.stride[1])))) > 0.05:
+            expected = f"the video's shape, {grid.cols * grid.stride[2]} x {grid.rows * grid.stride[1]}, at any scale"
+            raise InputError("radial map", expected, f"{w} x {h}", "Crop the map as the video is cropped.")
+        step = 1 if t == grid.frames else grid.stride[0]
+        return replace(self, radius=self.radius[::step], valid=self.valid[::step])
+
+
+def near_distance(radius: Float[Tensor, "*shape"], valid: Bool[Tensor, "*shape"]) -> float | None:
+    """The 5th percentile of the valid radii of a clip (nearest rank), or None where nothing is valid."""
+    values = radius[valid]
+    if not len(values):
+        return None
+    return float(values.kthvalue(1 + round(NEAR_QUANTILE * (len(values) - 1))).values)
+
+
+def read_radial_map(path: Path, near: float | None = None) -> RadialMap:
+    """A .npz with `radius` in metres, (T, H, W), and if need be `valid` and `near`; or a .npy with the radii alone."""
+    if not path.is_file():
+        raise InputError("radial map", "a .npy or .npz file", f"{path}, which does not exist")
+    try:
+        stored = np.load(path, allow_pickle=False)
+        arrays = {"radius": stored} if isinstance(stored, np.ndarray) else dict(stored)
+    except (ValueError, OSError, EOFError, NotImplementedError, struct.error, zipfile.BadZipFile, zlib.error) as error:
+        raise InputError(str(path), "a readable .npy or .npz of numbers", error) from error
+    if "radius" not in arrays:
+        raise InputError(str(path), "an array called radius", ", ".join(arrays) or "nothing")
+    radius, trusted, own_near = arrays["radius"], arrays.get("valid"), arrays.get("near")
+    if radius.ndim != 3 or radius.dtype.kind not in "fiu":
+        raise InputError(str(path), "radii of shape (frames, height, width)", f"{radius.dtype} {radius.shape}")
+    if trusted is not None and (trusted.shape != radius.shape or trusted.dtype.kind not in "biu"):
+        raise InputError(f"{path}: valid", f"true or false of shape {radius.shape}", f"{trusted.dtype} {trusted.shape}")
+    if own_near is not None and (own_near.size != 1 or own_near.dtype.kind not in "fiu"):
+        raise InputError(f"{path}: near", "one number", f"{own_near.dtype} {own_near.shape}")
+    return RadialMap.from_metric(
+        torch.from_numpy(radius.astype(np.float32)),
+        None if trusted is None else torch.from_numpy(trusted.astype(bool)),
+        near or (None if own_near is None else float(own_near.item())),
+    )

@@ -1,0 +1,156 @@
+"""Checkpoints that are there whole or not at all: a folder per step, with the checksum of every file.
+
+A checkpoint is written under a hidden name and renamed when all of it is on the disk, so a process killed at any
+moment leaves the one before. One that does not match its checksums is passed over when resuming.
+"""
+
+import hashlib
+import json
+import logging
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from curvedray.errors import InputError
+from curvedray.files import whole_file, writing
+
+log = logging.getLogger(__name__)
+STATE = "state.json"  # written last: the other files' checksums, the step, the recipe
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """Where a run stands: the weights in training, what the optimisers remember, the average of weights."""
+
+    step: int
+    recipe: dict[str, Any]
+    weights: dict[str, Tensor]
+    optimiser: dict[str, Tensor]
+    average: dict[str, Tensor]
+
+
+def save_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int) -> Path:
+    """Write `folder/step-000500` and then forget all but the newest `keep`."""
+    path = folder / f"step-{checkpoint.step:06d}"
+    unfinished = folder / f".{path.name}"
+    fix = f"Make room and go on with --resume latest: {_newest_before(path)}."
+    try:
+        with writing(f"checkpoint of step {checkpoint.step}", fix):
+            folder.mkdir(parents=True, exist_ok=True)
+            _forget(unfinished)
+            _forget(path)
+            unfinished.mkdir()
+            sums = {}
+            for name in ("weights", "optimiser", "average"):
+                file = unfinished / f"{name}.safetensors"
+                save_file({key: x.detach().cpu().contiguous() for key, x in getattr(checkpoint, name).items()}, file)
+                sums[file.name] = _on_disk(file)
+            record = {"step": checkpoint.step, "recipe": checkpoint.recipe, "sha256": sums}
+            state = unfinished / STATE
+            state.write_text(json.dumps(record, indent=1))
+            _on_disk(state)
+            os.replace(unfinished, path)
+            _on_disk(folder)
+            for old in checkpoint_folders(folder)[:-keep]:
+                _forget(old)
+    except InputError:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise
+    return path
+
+
+def latest_checkpoint(folder: Path) -> Checkpoint | None:
+    """The newest checkpoint that is whole; damaged ones are named and passed over."""
+    for path in reversed(checkpoint_folders(folder)):
+        try:
+            return load_checkpoint(path)
+        except InputError as error:
+            log.warning("passed over %s", error)
+    return None
+
+
+def load_checkpoint(path: Path) -> Checkpoint:
+    try:
+        record = json.loads((path / STATE).read_text())
+        for name, expected in record["sha256"].items():
+            got = _checksum(path / name)
+            if got != expected:
+                raise InputError(f"checkpoint {path.name}", f"{name} with checksum {expected[:8]}", got[:8])
+        parts = {name: load_file(path / f"{name}.safetensors") for name in ("weights", "optimiser", "average")}
+        return Checkpoint(int(record["step"]), record["recipe"], **parts)
+    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"checkpoint {path.name}", "a whole checkpoint", f"{type(error).__name__}: {error}") from error
+
+
+def save_transformer(transformer: nn.Module, path: Path, recipe: dict[str, Any]) -> None:
+    """A trained transformer as one safetensors file, whole or not at all, with its recipe in the header."""
+    tensors = {name: x.detach().cpu().contiguous() for name, x in transformer.state_dict().items()}
+    with whole_file(path) as temporary:
+        save_file(tensors, temporary, {"recipe": json.dumps(recipe)})
+
+
+def checkpoint_folders(folder: Path) -> list[Path]:
+    """The checkpoints of a run, oldest first, whole or damaged."""
+    return sorted(path for path in folder.glob("step-*") if path.is_dir())
+
+
+def _newest_before(path: Path) -> str:
+    earlier = [other.name for other in checkpoint_folders(path.parent) if other.name < path.name]
+    return f"the last good checkpoint is {earlier[-1]}" if earlier else "there is no earlier checkpoint"
+
+
+def _forget(path: Path) -> None:
+    """Remove a folder that may not be there; under a hidden name first, so that no half of it is ever taken for one."""
+    if path.name.startswith("step-") and path.exists():
+        path = path.rename(path.parent / f".old-{path.name}")
+    if path.exists():
+        shutil.rmtree(path)
+
+
+def _on_disk(path: Path) -> str:
+    """Force a file or folder to the disk; the checksum of a file."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+    return _checksum(path) if path.is_file() else ""
+
+
+def _checksum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+# -- what optimisers remember, by the name of the weight
+
+
+def optimiser_tensors(optimisers: Sequence[torch.optim.Optimizer], names: dict[Any, str]) -> dict[str, Tensor]:
+    return {
+        f"{names[parameter]}:{key}": torch.as_tensor(value)
+        for optimiser in optimisers
+        for parameter, state in optimiser.state.items()
+        for key, value in state.items()
+    }
+
+
+def restore_optimisers(
+    optimisers: Sequence[torch.optim.Optimizer], names: dict[nn.Parameter, str], tensors: dict[str, Tensor]
+) -> None:
+    by_name = {name: parameter for parameter, name in names.items()}
+    owner = {p: optimiser for optimiser in optimisers for group in optimiser.param_groups for p in group["params"]}
+    for name, tensor in tensors.items():
+        weight, _, key = name.rpartition(":")
+        parameter = by_name[weight]
+        # AdamW keeps its step count on the CPU, whatever the weight's device.
+        owner[parameter].state[parameter][key] = tensor if tensor.ndim == 0 else tensor.to(parameter.device)

@@ -1,0 +1,105 @@
+"""This process among the others that train: its device, its share of a batch, sums over all of them.
+
+One process alone needs no launcher; several are started by `accelerate launch`, over gloo on CPUs and NCCL on GPUs.
+Gradients are averaged by hand, in one reduction a step: what is trained is small, and a wrapper around the model
+would have to know about hooks, accumulation and weights that a method does not use.
+"""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from datetime import timedelta
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from curvedray.errors import InputError
+from curvedray.training.recipes import Recipe
+
+
+class Process:
+    """What accelerate knows about this process, in the few words that the loop needs."""
+
+    def __init__(self, recipe: Recipe, out: Path, tracker: Any = None):
+        """`tracker` is the name of one that accelerate knows, or a GeneralTracker of your own."""
+        if find_spec("accelerate") is None:
+            fix = "Install it: pip install 'curvedray[train]'."
+            raise InputError("training", "the package accelerate", "an environment without it", fix)
+        from accelerate import Accelerator
+        from accelerate.utils import InitProcessGroupKwargs
+
+        try:
+            self.accelerator = Accelerator(
+                cpu=not torch.cuda.is_available(),
+                log_with=tracker,
+                project_dir=str(out) if tracker else None,
+                # While one process encodes clips or makes validation videos, the others wait as long as it takes.
+                kwargs_handlers=[InitProcessGroupKwargs(timeout=timedelta(days=1))],
+            )
+        except ValueError as error:
+            raise InputError("--tracker", "one that accelerate knows", tracker, str(error)) from error
+        if tracker and not self.accelerator.log_with:
+            fix = f"Install it (pip install {tracker}), or train without: the run's log.jsonl has the same numbers."
+            raise InputError("--tracker", "one that is installed", tracker, fix)
+        self.tracked, self.precision = tracker is not None, recipe.precision
+        if tracker:
+            self.accelerator.init_trackers("curvedray", config=_flat_config(recipe.to_json()))
+        self.device: torch.device = self.accelerator.device
+        self.rank: int = self.accelerator.process_index
+        self.count: int = self.accelerator.num_processes
+        self.is_first: bool = self.accelerator.is_main_process
+        passes = self.count * recipe.accumulate
+        if recipe.batch % passes:
+            got = f"{recipe.batch} for {self.count} processes of {recipe.accumulate} passes"
+            raise InputError("batch", "a number that processes x accumulate divides", got)
+        self.clips_a_pass = recipe.batch // passes
+
+    def places(self, part: int) -> range:
+        """This process's places in the step's batch, in one of its passes."""
+        first = (part * self.count + self.rank) * self.clips_a_pass
+        return range(first, first + self.clips_a_pass)
+
+    def autocast(self) -> AbstractContextManager[Any]:
+        """Our own, not accelerate's, whose precision is fixed for as long as Python runs."""
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bf16")
+
+    def wait(self) -> None:
+        self.accelerator.wait_for_everyone()
+
+    def mean(self, numbers: Float[Tensor, " numbers"]) -> Float[Tensor, " numbers"]:
+        """The mean over all processes."""
+        return self.accelerator.reduce(numbers, "mean") if self.count > 1 else numbers
+
+    def average_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
+        """Every process gets the mean gradient; a weight that was not used has a gradient of zero."""
+        for parameter in parameters:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+        if self.count == 1:
+            return
+        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+        flat = self.accelerator.reduce(torch.cat([i.flatten() for i in gradients]), "mean")
+        for gradient, part in zip(gradients, flat.split([i.numel() for i in gradients]), strict=True):
+            gradient.copy_(part.view_as(gradient))
+
+    def track(self, numbers: dict[str, float], step: int) -> None:
+        if self.tracked:
+            self.accelerator.log(numbers, step=step)
+
+    def finish(self) -> None:
+        if self.tracked:
+            self.accelerator.end_training()
+
+
+def _flat_config(record: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Trackers take numbers and words only."""
+    flat: dict[str, Any] = {}
+    for key, value in record.items():
+        if isinstance(value, dict):
+            flat |= _flat_config(value, f"{prefix}{key}.")
+        else:
+            flat[prefix + key] = value if isinstance(value, int | float | str) else str(value)
+    return flat

@@ -1,0 +1,70 @@
+"""Held-out clips during a run: their loss at fixed noise, and what the model makes of their prompts and cameras."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from curvedray.adapter.adapter import Adapter
+from curvedray.data.clips import Clip, Footage, VideoShape, encoded, gathered
+from curvedray.generation.generate import generate
+from curvedray.media.video import write_video
+from curvedray.models.interface import VideoModel
+from curvedray.training.objective import draw, looking, losses
+from curvedray.training.recipes import Recipe
+
+NOISE_LEVELS = 8  # a clip's loss is averaged over this many, one from each eighth of the recipe's draw
+
+
+@torch.no_grad()
+def validate(
+    recipe: Recipe,
+    model: VideoModel,
+    adapter: Adapter | None,
+    footage: Sequence[Footage],
+    shape: VideoShape,
+    out: Path,
+    step: int,
+    empty_text: Float[Tensor, "l e"],
+) -> dict[str, object]:
+    """The mean loss, and a video a clip in `out/validation/step-000500`. The noise is the same at every step."""
+    clips = [encoded(one, model, shape) for one in footage]
+    folder = out / "validation" / f"step-{step:06d}"
+    found = [clip_loss(recipe, model, adapter, clip, shape, empty_text) for clip in clips]
+    for clip in clips:
+        made = generate(
+            model,
+            clip.caption,
+            clip.cameras,
+            adapter=adapter,
+            num_frames=shape.frames,
+            height=shape.height,
+            width=shape.width,
+            seed=recipe.seed,
+        )
+        write_video(made.frames, folder / f"{clip.id}.mp4", made.fps)
+    return {"validation": sum(found) / len(found), "videos": str(folder)}
+
+
+@torch.no_grad()
+def clip_loss(
+    recipe: Recipe,
+    model: VideoModel,
+    adapter: Adapter | None,
+    clip: Clip,
+    shape: VideoShape,
+    empty_text: Float[Tensor, "l e"],
+) -> float:
+    """A clip's flow-matching loss without text dropout or teacher, over noise levels that never change."""
+    grid = model.grid_for(shape.frames, shape.height, shape.width)
+    plain = replace(recipe, batch=NOISE_LEVELS, text_dropout=0.0, mixforcing=None)
+    total = 0.0
+    for place in range(NOISE_LEVELS):
+        batch = gathered([clip]).to(model.device)
+        draws = draw(plain, 0, [place], tuple(clip.latents.shape), grid).to(model.device)
+        with looking(plain, adapter, batch, draws, grid):
+            total += float(losses(plain, model, adapter, batch, draws, empty_text)[0])
+    return total / NOISE_LEVELS

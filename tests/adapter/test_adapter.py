@@ -1,0 +1,250 @@
+"""Laws of the adapter: silent at first, blind to the world's frame, and never anything but its own weights."""
+
+import copy
+import dataclasses
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from tiny_wan import GRID, attached, inputs, path, seen, tiny_transformer
+from torch import Tensor
+
+from curvedray.adapter.adapter import Adapter
+from curvedray.adapter.branches import RadialHead, bounded_interval
+from curvedray.adapter.config import METHODS
+from curvedray.adapter.file import save_adapter
+from curvedray.cameras import Cameras, TokenGrid
+from curvedray.errors import InputError
+from curvedray.radial.interval import RadialInterval
+from curvedray.radial.loss import radial_loss
+
+GUIDED = [name for name in METHODS if name != "none"]
+RADIAL = [name for name in METHODS if METHODS[name].predicts_radius]
+
+
+def loss_of(adapter: Adapter, output: Tensor) -> Tensor:
+    """Both losses of training: on the output, and on the predicted radii."""
+    target = torch.full((1, GRID.tokens), 2.0)
+    radial = [radial_loss(adapter.predictions[i], target, target > 0).sum() for i in adapter.supervised_blocks]
+    return output.square().mean() + 0.01 * sum(radial)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_at_first_the_video_is_the_backbones_bit_for_bit(method: str) -> None:
+    transformer = tiny_transformer()
+    with torch.no_grad():
+        alone = transformer(**inputs())[0]
+        adapter = attached(method, transformer)
+        assert torch.equal(seen(adapter, transformer, path()), alone)
+        assert torch.equal(seen(adapter, transformer, path(seed=5, xi=1.3, fov=150)), alone)
+
+
+@pytest.mark.parametrize("method", GUIDED)
+def test_a_training_step_moves_the_adapter_alone_and_then_the_camera_matters(method: str) -> None:
+    transformer = tiny_transformer()
+    before = copy.deepcopy(transformer.state_dict())
+    adapter = attached(method, transformer)
+    optimiser = torch.optim.AdamW(adapter.parameters(), lr=1e-2)
+    for _ in range(2):
+        with adapter.viewing(path(), grid=GRID):
+            loss_of(adapter, transformer(**inputs())[0]).backward()
+        optimiser.step()
+        optimiser.zero_grad()
+    assert all(torch.equal(value, before[name]) for name, value in transformer.state_dict().items())
+    with torch.no_grad():
+        here, there = (seen(adapter, transformer, path(seed=i)) for i in (2, 6))
+    assert (here - there).abs().max() > 1e-6
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_gradients_reach_exactly_what_the_file_holds(method: str, tmp_path: Path) -> None:
+    transformer = tiny_transformer()
+    adapter = attached(method, transformer, woken=True)
+    output = seen(adapter, transformer, path())
+    if method == "none":
+        assert not output.requires_grad
+        reached = set()
+    else:
+        loss_of(adapter, output).backward()
+        reached = {name for name, parameter in adapter.named_parameters() if parameter.grad is not None}
+    assert reached == set(load_file(save_adapter(adapter, tmp_path / "a.safetensors")))
+    assert all(parameter.grad is None for parameter in transformer.parameters())
+
+
+@pytest.mark.parametrize("method", GUIDED)
+def test_gradient_checkpointing_changes_no_gradient(method: str) -> None:
+    gradients = []
+    for checkpointing in (False, True):
+        transformer = tiny_transformer()
+        if checkpointing:
+            transformer.enable_gradient_checkpointing()
+        adapter = attached(method, transformer, woken=True)
+        transformer.train()
+        with adapter.viewing(path(), grid=GRID):
+            loss_of(adapter, transformer(**inputs())[0]).backward()
+        gradients.append([parameter.grad for parameter in adapter.parameters()])
+    for plain, again in zip(*gradients, strict=True):
+        torch.testing.assert_close(plain, again, rtol=1e-5, atol=1e-7)
+
+
+def test_without_a_view_it_fails_loudly_also_in_backward() -> None:
+    transformer = tiny_transformer()
+    adapter = attached("crepe", transformer, woken=True)
+    with pytest.raises(InputError, match="viewing"):
+        transformer(**inputs())
+    transformer.enable_gradient_checkpointing()
+    transformer.train()
+    output = seen(adapter, transformer, path())
+    with pytest.raises(InputError, match="viewing"):
+        output.sum().backward()
+
+
+@pytest.mark.parametrize("method", ["crepe", "endpoint", "point", "ucpe", "depth_concat", "prope", "gta"])
+@pytest.mark.parametrize(("xi", "fov"), [(0.5, 100.0), (1.8, 200.0)])
+def test_where_the_world_begins_does_not_matter(method: str, xi: float, fov: float) -> None:
+    """At xi 1.8 the corners have no ray. Orientation maps are off: they are about the world's own axes."""
+    transformer = tiny_transformer()
+    adapter = attached(method, transformer, woken=True, orientation=False, query_rotation=method == "crepe")
+    cameras = path(xi=xi, fov=fov)
+    if xi > 1:
+        assert not cameras.rays(GRID, torch.zeros(1, 2))[1].all()
+    moved = path(1, seed=9).world_from_camera.double() @ cameras.world_from_camera.double()
+    moved[..., :3, 3] += 50
+    with torch.no_grad():
+        here = seen(adapter, transformer, cameras)
+        there = seen(adapter, transformer, dataclasses.replace(cameras, world_from_camera=moved.float()))
+        other = seen(adapter, transformer, path(seed=8, xi=xi, fov=fov))
+    torch.testing.assert_close(here, there, rtol=0, atol=2e-4)
+    assert (here - other).abs().max() > 1e-2
+
+
+def test_one_camera_for_all_clips_or_one_each() -> None:
+    """Also for as many clips as frames, where a wrong axis would still fit."""
+    transformer = tiny_transformer()
+    for method in GUIDED:
+        adapter = attached(method, transformer, woken=True)
+        paths = [path(seed=i) for i in range(GRID.frames)]
+        poses = torch.stack([i.world_from_camera for i in paths])
+        with torch.no_grad():
+            batch = inputs(batch=GRID.frames)
+            with adapter.viewing(Cameras(paths[0].lens, poses), grid=GRID):
+                together = transformer(**batch)[0]
+            for index, cameras in enumerate(paths):
+                one = {k: v[index : index + 1] if isinstance(v, Tensor) else v for k, v in batch.items()}
+                with adapter.viewing(Cameras(cameras.lens, poses[index : index + 1]), grid=GRID):
+                    torch.testing.assert_close(transformer(**one)[0][0], together[index], rtol=0, atol=2e-4)
+        adapter.detach()
+
+
+def test_a_pose_a_frame_or_a_pose_a_latent_frame() -> None:
+    transformer = tiny_transformer()
+    adapter = attached("crepe", transformer, woken=True)
+    every = path(GRID.video_frames)
+    with torch.no_grad():
+        assert torch.equal(seen(adapter, transformer, every), seen(adapter, transformer, every[::4]))
+    with pytest.raises(InputError, match="poses"), adapter.viewing(path(4), grid=GRID):
+        pass
+
+
+# -- radii
+
+
+def test_the_bound_keeps_its_gradient() -> None:
+    for mu, sigma in ((0.0, 3.1), (0.0, 3.0), (2.0, 1.5), (4.0, 0.1), (0.0, -3.1)):
+        ends = torch.tensor([[mu]], requires_grad=True), torch.tensor([[sigma]], requires_grad=True)
+        interval = bounded_interval(*ends, (-3.0, 3.0))
+        assert (interval.mu.abs() + interval.sigma).max() <= 3 + 1e-6
+        (by_mu,) = torch.autograd.grad(interval.mu.sum(), ends[0], retain_graph=True)
+        (by_sigma,) = torch.autograd.grad(interval.sigma.sum(), ends[1])
+        assert by_mu.abs() > 0.5
+        assert by_sigma.abs() > 0.5
+    head = RadialHead(48, (-3.0, 3.0))
+    first = head(torch.randn(2, 5, 48))
+    assert torch.equal(first.mu, torch.zeros(2, 5))
+    assert torch.equal(first.sigma, torch.full((2, 5), 3.0))
+
+
+@pytest.mark.parametrize("method", RADIAL)
+def test_given_radii_replace_predicted_ones_where_they_hold(method: str) -> None:
+    """The output changes; the prediction that the loss sees does not; a mask of nothing is no map."""
+    transformer = tiny_transformer()
+    adapter = attached(method, transformer, woken=True)
+    far = RadialInterval(torch.full((1, GRID.tokens), 3.6), torch.full((1, GRID.tokens), 0.1))
+    everywhere, nowhere = torch.ones(1, GRID.tokens, dtype=torch.bool), torch.zeros(1, GRID.tokens, dtype=torch.bool)
+    with torch.no_grad():
+        plain = seen(adapter, transformer, path())
+        predicted = adapter.predictions[1]
+        changed = seen(adapter, transformer, path(), radial=(far, everywhere))
+        assert torch.equal(adapter.predictions[1].mu, predicted.mu)
+        assert torch.equal(seen(adapter, transformer, path(), radial=(far, nowhere)), plain)
+        for_all = (RadialInterval(far.mu[0], far.sigma[0]), everywhere[0])
+        assert torch.equal(seen(adapter, transformer, path(), radial=for_all), changed)
+    assert not torch.equal(changed, plain)
+
+
+def test_a_method_without_radii_refuses_a_map() -> None:
+    transformer = tiny_transformer()
+    adapter = attached("ucpe", transformer)
+    interval = RadialInterval(torch.zeros(1, GRID.tokens), torch.zeros(1, GRID.tokens))
+    given = (interval, torch.ones(1, GRID.tokens, dtype=torch.bool))
+    with pytest.raises(InputError, match="predicts radii"), adapter.viewing(path(), grid=GRID, radial=given):
+        pass
+
+
+# -- on and off
+
+
+def test_disabled_and_detached_are_the_backbone() -> None:
+    transformer = tiny_transformer()
+    flags = [p.requires_grad for p in transformer.parameters()]
+    with torch.no_grad():
+        alone = transformer(**inputs())[0]
+        adapter = attached("crepe", transformer, woken=True)
+        assert not any(p.requires_grad for p in transformer.parameters())
+        assert not torch.equal(seen(adapter, transformer, path()), alone)
+        with adapter.viewing(path(), grid=GRID), adapter.disabled():
+            assert torch.equal(transformer(**inputs())[0], alone)
+        with pytest.raises(InputError, match="Detach"):
+            attached("ucpe", transformer)
+        adapter.detach()
+        assert torch.equal(transformer(**inputs())[0], alone)
+    assert [p.requires_grad for p in transformer.parameters()] == flags
+    assert not any(block.attn1._forward_hooks for block in transformer.blocks)
+
+
+def test_keyword_arguments_reach_the_branch() -> None:
+    """Some versions of diffusers call attn1 with hidden_states=."""
+    transformer = tiny_transformer()
+    adapter = attached("crepe", transformer, woken=True)
+    x = torch.randn(1, GRID.tokens, 48)
+    with torch.no_grad(), adapter.viewing(path(), grid=GRID):
+        assert torch.equal(transformer.blocks[0].attn1(x), transformer.blocks[0].attn1(hidden_states=x))
+
+
+def test_a_grid_that_does_not_fit_is_named() -> None:
+    transformer = tiny_transformer()
+    adapter = attached("crepe", transformer)
+    with pytest.raises(InputError, match="72 tokens"), adapter.viewing(path(), grid=TokenGrid(3, 4, 5)):
+        transformer(**inputs())
+
+
+def test_cameras_for_another_number_of_clips_are_named() -> None:
+    transformer = tiny_transformer()
+    poses = torch.stack([path(seed=i).world_from_camera for i in range(2)])
+    for method in GUIDED:
+        adapter = attached(method, transformer)
+        with pytest.raises(InputError, match="3 clips"), adapter.viewing(Cameras(path().lens, poses), grid=GRID):
+            transformer(**inputs(batch=3))
+        adapter.detach()
+
+
+def test_half_precision_backbone_with_a_float32_adapter() -> None:
+    transformer = tiny_transformer().to(torch.bfloat16)
+    adapter = attached("crepe", transformer, woken=True)
+    batch = {k: v.bfloat16() if isinstance(v, Tensor) else v for k, v in inputs().items()}
+    with adapter.viewing(path(), grid=GRID):
+        output = transformer(**batch)[0]
+        output.float().square().mean().backward()
+    assert output.dtype == torch.bfloat16
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in adapter.parameters())

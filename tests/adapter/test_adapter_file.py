@@ -1,0 +1,170 @@
+"""Adapters on disk: round trips, refusals with the remedy, UCPE's checkpoints, and how large each method is."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from tiny_wan import attached, path, seen, tiny_transformer
+
+from curvedray.adapter.adapter import Adapter
+from curvedray.adapter.branches import CameraView, GeometricAttention, camera_map
+from curvedray.adapter.config import METHODS, AdapterConfig
+from curvedray.adapter.cost import parameter_table
+from curvedray.adapter.file import load_adapter, save_adapter
+from curvedray.adapter.ucpe import read_ucpe
+from curvedray.cameras import Cameras, Lens, TokenGrid
+from curvedray.encoding.relative import relative_encoding
+from curvedray.errors import InputError
+
+DATA = Path(__file__).parents[1] / "goldens"
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_save_and_load_round_trip(method: str, tmp_path: Path) -> None:
+    transformer = tiny_transformer()
+    adapter = attached(method, transformer, woken=True)
+    adapter.accepts_radial_maps, adapter.notes = True, {"steps": 3}
+    with torch.no_grad():
+        saved = seen(adapter, transformer, path())
+    adapter.detach()
+    file = save_adapter(adapter, tmp_path / "adapter.safetensors")
+    again = load_adapter(file, tiny_transformer())
+    assert (again.config, again.notes, again.accepts_radial_maps) == (adapter.config, adapter.notes, True)
+    with torch.no_grad():
+        again.attach(transformer)
+        assert torch.equal(seen(again, transformer, path()), saved)
+    assert file.read_bytes() == save_adapter(again, tmp_path / "b.safetensors").read_bytes()
+
+
+def test_what_does_not_fit_is_refused_with_the_remedy(tmp_path: Path) -> None:
+    transformer = tiny_transformer()
+    file = save_adapter(Adapter(transformer), tmp_path / "adapter.safetensors")
+    with pytest.raises(InputError, match=r"blocks.*trained on"):
+        load_adapter(file, tiny_transformer(layers=4))
+    other = tiny_transformer(seed=1)
+    with pytest.raises(InputError, match="any_weights"):
+        load_adapter(file, other)
+    load_adapter(file, other, any_weights=True).attach(other, any_weights=True)
+    load_adapter(file, tiny_transformer().to(torch.bfloat16))
+
+    weights, header = load_file(file), {"curvedray": _header(file)}
+    missing = {k: v for k, v in weights.items() if k != "blocks.0.q_proj.bias"}
+    for name, tensors, note, complaint in (
+        ("missing", missing, header, r"no blocks\.0\.q_proj\.bias"),
+        ("extra", weights | {"more": torch.zeros(1)}, header, "an extra more"),
+        ("shape", weights | {"blocks.0.q_proj.bias": torch.zeros(3)}, header, r"shape \(24,\)"),
+        ("foreign", weights, None, "header"),
+        ("typo", weights, {"curvedray": _header(file).replace('"heads"', '"haeds"')}, "haeds"),
+        ("list", weights, {"curvedray": "[1]"}, "header"),
+        ("hollow", weights, {"curvedray": '{"format": 1, "base": null}'}, "header with"),
+        ("future", weights, {"curvedray": _header(file).replace('"format": 1', '"format": 2')}, "format 1"),
+    ):
+        save_file(tensors, tmp_path / f"{name}.safetensors", metadata=note)
+        with pytest.raises(InputError, match=complaint):
+            load_adapter(tmp_path / f"{name}.safetensors", transformer)
+    (tmp_path / "cut.safetensors").write_bytes(file.read_bytes()[:-100])
+    for name in ("cut.safetensors", "absent.safetensors"):
+        with pytest.raises(InputError, match=name):
+            load_adapter(tmp_path / name, transformer)
+
+
+def _header(file: Path) -> str:
+    size = int.from_bytes(file.read_bytes()[:8], "little")
+    return str(json.loads(file.read_bytes()[8 : 8 + size])["__metadata__"]["curvedray"])
+
+
+def test_config_round_trips_and_refuses_what_it_does_not_know() -> None:
+    config = AdapterConfig("endpoint", curved_blocks=(1, 2), width=48, heads=2, query_rotation=True)
+    assert AdapterConfig.from_json(json.loads(json.dumps(config.to_json()))) == config
+    assert config.path_points == 2
+    for record, complaint in (
+        ({"methd": "crepe"}, "methd"),
+        ({"method": "crepe2"}, "one of none, crepe"),
+        ({"heads": "two"}, "heads"),
+        ({"periods": [[8, 1]]}, "periods"),
+        ({"orientation": 1}, "orientation"),
+    ):
+        with pytest.raises(InputError, match=complaint):
+            AdapterConfig.from_json(record)
+    assert AdapterConfig().curved(30) == range(10, 20)
+    assert AdapterConfig().curved(8) == range(2, 6)
+    assert AdapterConfig(supervise="middle").supervised(30) == (15,)
+    assert len(AdapterConfig(supervise="all").supervised(30)) == 10
+
+
+# -- UCPE
+
+
+def golden(name: str) -> dict[str, np.ndarray]:
+    return dict(np.load(DATA / f"{name}.npz"))
+
+
+def test_ucpe_branch_reproduces_the_public_codes_forward() -> None:
+    data = {k: torch.from_numpy(np.asarray(v)) for k, v in golden("ucpe_adapter_relray_absmap").items()}
+    grid = TokenGrid(int(data["frames"]), int(data["patches_y"]), int(data["patches_x"]))
+    config = AdapterConfig("ucpe", width=32, heads=2, ucpe_conventions=True)
+    branch = GeometricAttention(config, "ray", 48)
+    named = {name: data["w_" + name.replace(".", "_")] for name in branch.state_dict()}
+    branch.load_state_dict(named)
+    ray_from_world = data["viewmats"]
+    encoding = relative_encoding(ray_from_world, torch.linalg.inv(ray_from_world), grid, 16)
+    for maps, expected in ((data["cam_emb"], data["out"]), (None, data["out_without_cam_emb"])):
+        view = CameraView(path(), grid, maps, {"ray": encoding}, torch.zeros(3, 1), None)
+        with torch.no_grad():
+            torch.testing.assert_close(branch(data["x"], view)[0], expected, rtol=1e-4, atol=2e-5)
+
+
+def test_ucpe_maps_of_its_own_making_are_the_ones_its_weights_get() -> None:
+    data = golden("ucpe_raymats_uplat")
+    grid = TokenGrid(3, int(data["height"]), int(data["width"]))
+    for index in range(2):
+        lens = Lens.from_fov(float(data["x_fov_deg"][index]), float(data["xi"][index]), grid.cols, grid.rows)
+        cameras = Cameras(lens, torch.from_numpy(data["c2w"][index]))
+        maps = camera_map(AdapterConfig("ucpe", ucpe_conventions=True), cameras, grid)
+        assert maps is not None
+        expected = np.concatenate([data["up_map"][index], data["lat_map"][index]], -1).reshape(-1, 3)
+        np.testing.assert_allclose(maps.numpy(), expected, atol=2e-4)
+
+
+def test_ucpe_checkpoints_are_read_by_key_and_nothing_else_is_unpickled(tmp_path: Path) -> None:
+    transformer = tiny_transformer()
+    source = attached("ucpe", transformer, woken=True, ucpe_conventions=True)
+    with torch.no_grad():
+        expected = seen(source, transformer, path())
+    source.detach()
+    stored = {
+        f"pipe.dit.blocks.{k.split('.')[1]}.cam_self_attn.{k.split('.', 2)[2]}": v
+        for k, v in source.state_dict().items()
+    }
+    stored["pipe.dit.blocks.0.self_attn.q.weight"] = torch.zeros(2)
+    torch.save({"state_dict": stored}, tmp_path / "ucpe.ckpt")
+    save_file(stored, tmp_path / "ucpe.safetensors")
+    for name in ("ucpe.ckpt", "ucpe.safetensors"):
+        adapter = read_ucpe(tmp_path / name, transformer)
+        with torch.no_grad():
+            adapter.attach(transformer)
+            assert torch.equal(seen(adapter, transformer, path()), expected)
+        adapter.detach()
+    torch.save({"state_dict": stored, "code": Path}, tmp_path / "hostile.ckpt")
+    with pytest.raises(InputError, match="tensors alone"):
+        read_ucpe(tmp_path / "hostile.ckpt", transformer)
+    del stored["pipe.dit.blocks.2.cam_self_attn.q_proj.bias"]
+    torch.save(stored, tmp_path / "short.ckpt")
+    with pytest.raises(InputError, match=r"no blocks\.2\.q_proj\.bias"):
+        read_ucpe(tmp_path / "short.ckpt", transformer)
+
+
+# -- sizes
+
+
+def test_parameter_counts_at_wan_1_3b() -> None:
+    counts = {row.method: row.parameters for row in parameter_table("wan2.1-1.3b")}
+    assert list(counts) == list(METHODS)
+    assert counts["none"] == 0
+    assert counts["ucpe"] == 30 * (3 * (1536 * 192 + 192) + (192 * 1536 + 1536) + (3 * 1536 + 1536)) == 35_637_120
+    assert counts["crepe"] - counts["ucpe"] == 2 * 1536 + (1536 * 384 + 384) + (384 * 2 + 2)
+    assert counts["crepe"] == counts["endpoint"] == counts["point"]
+    assert 5.5e6 < counts["depth_concat"] - counts["crepe"] < 6.5e6

@@ -1,0 +1,141 @@
+"""`curvedray cameras` as a user meets it: words, JSON, files, and mistakes told in one sentence."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from curvedray.cameras.named_lenses import named_lens
+from curvedray.cli import app
+from curvedray.errors import InputError
+from curvedray.formats import read_cameras, write_cameras
+from curvedray.moves.trajectory import trajectory
+
+
+def run(*words: str | Path) -> str:
+    """The command's stdout; a user's mistake comes out as its InputError."""
+    result = CliRunner().invoke(app, ["cameras", *(str(i) for i in words)], env={"COLUMNS": "200"})
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+@pytest.fixture
+def orbit(tmp_path: Path) -> Path:
+    path = tmp_path / "orbit.json"
+    write_cameras(trajectory("orbit left 40deg radius 1.2", named_lens("fisheye-150"), 81), path)
+    return path
+
+
+def test_describe_says_a_move_and_a_file_alike(orbit: Path) -> None:
+    first = "orbit left 40 degrees, radius 1.2, 81 frames, fisheye 150 degrees"
+    said = run("describe", "--move", "orbit left 40deg radius 1.2", "--lens", "fisheye-150")
+    assert said.splitlines()[0] == first
+    assert 'as text: "orbit left 40deg radius 1.2"' in said
+    assert run("describe", orbit).splitlines()[0] == first
+    assert "format curvedray" in run("describe", orbit)
+
+
+def test_describe_as_json(orbit: Path) -> None:
+    said = json.loads(run("describe", orbit, "--json"))
+    assert said["move"] == "orbit left 40deg radius 1.2"
+    assert said["frames"] == 81
+    assert said["unit"] == "near"
+    assert said["format"] == "curvedray"
+    halved = json.loads(run("describe", orbit, "--json", "--near", "2", "--frames", "21"))
+    assert halved["path_length"] == pytest.approx(said["path_length"] / 2, rel=1e-3)
+    assert halved["frames"] == 21
+
+
+def test_convert_there_and_back(tmp_path: Path) -> None:
+    there, tum, back = (tmp_path / i for i in ("there.json", "path.txt", "back.json"))
+    made = run("make", "dolly in 1 and pan left 30deg", there, "--lens", "pinhole-90", "--frames", "17", "--json")
+    assert json.loads(made) == {"file": str(there), "frames": 17, "unit": "near"}
+    assert run("convert", there, tum, "--to", "tum") == ""
+    run("convert", tum, back, "--from", "tum", "--lens", "pinhole-90", "--option", "unit=near")
+    expected, got = read_cameras(there), read_cameras(back)
+    assert got.unit == "near"
+    assert torch.allclose(got.world_from_camera, expected.world_from_camera, atol=1e-6)
+
+
+def test_convert_moves_rescales_and_resamples(orbit: Path, tmp_path: Path) -> None:
+    cameras = read_cameras(orbit)
+    away = tmp_path / "away.json"
+    write_cameras(cameras[10:], away)
+    run("convert", away, tmp_path / "home.json", "--relative", "--near", "0.5", "--frames", "33")
+    home = read_cameras(tmp_path / "home.json")
+    assert torch.equal(home.world_from_camera[0], torch.eye(4))
+    assert len(home) == 33
+    expected = cameras[10:].relative_to_first().scaled(0.5).world_from_camera[-1]
+    assert torch.allclose(home.world_from_camera[-1], expected, atol=1e-5)
+
+
+def test_list_has_every_move_lens_and_format() -> None:
+    from curvedray.cameras.named_lenses import list_lenses
+    from curvedray.formats import FORMATS
+    from curvedray.moves.move import KINDS
+
+    tables = json.loads(run("list", "--json"))
+    assert [i["move"] for i in tables["moves"]] == list(KINDS)
+    assert [i["lens"] for i in tables["lenses"]] == [i.name for i in list_lenses()]
+    assert [i["format"] for i in tables["formats"]] == list(FORMATS)
+    shown = run("list")
+    assert all(name in shown for name in (*KINDS, *FORMATS))
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["describe"], "a camera file, or --move"),
+        (["describe", "nowhere.json"], "nowhere.json"),
+        (["describe", "x.json", "--move", "static"], "not both"),
+        (["describe", "--move", "pann left 3deg"], "Did you mean pan"),
+        (["describe", "--move", "static", "--lens", "fishy-150"], "lens"),
+        (["describe", "--move", "static", "--frames", "0"], "frames"),
+        (["describe", "--move", "static", "--frames", "1000000000"], "at most 100000"),
+        (["describe", "--move", "static", "--size", "832"], "WIDTHxHEIGHT"),
+        (["describe", "--move", "static", "--size", "0x480"], "WIDTHxHEIGHT"),
+        (["describe", "--move", "static", "--size", "99999999x480"], "each from 1 to 8192"),
+        (["describe", "--move", "static", "--size", "9" * 5000 + "x480"], "each from 1 to 8192"),
+        (["describe", "--move", "handheld seed " + "9" * 400], "at most 18 digits"),
+        (["describe", "--move", "static", "--lens", ""], "one of pinhole-60"),
+        (["describe", "--move", "static", "--lens", "fisheye-150@nan"], "Lens.xi"),
+        (["describe", "--move", "(" * 3000 + "static"], "at most 50 brackets"),
+        (["describe", "."], r"^\.: expected a camera file.*a folder with no COLMAP model"),
+        (["describe", "x.json", "--option", "nonsense"], "NAME=VALUE"),
+        (["make", "orbit left 5m", "out.json"], "degrees"),
+        (["make", "dolly in 0.5", "out.json", "--near", "-3"], "near"),
+        (["convert", "nowhere.json", "out.json"], "nowhere.json"),
+    ],
+)
+def test_mistakes_are_one_clear_error(
+    words: list[str], expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=expected):
+        run(*words)
+    assert not list(tmp_path.iterdir()), "nothing half-written"
+
+
+@pytest.mark.parametrize("option", ["fps=abc", "fps=True", "unit=3", "mirrored_world=yes", "dtype=float64", "path=x"])
+def test_options_that_every_format_takes_are_checked_too(orbit: Path, option: str) -> None:
+    with pytest.raises(InputError, match="--option"):
+        run("describe", orbit, "--option", option)
+
+
+def test_a_single_frame_is_said_as_one() -> None:
+    assert run("describe", "--move", "static", "--frames", "1").startswith("static, 1 frame, pinhole")
+
+
+def test_a_mistake_exits_with_2_and_no_traceback() -> None:
+    command = [sys.executable, "-m", "curvedray", "cameras", "describe", "--move", "pan left 0.5"]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: amount of pan: expected degrees")
+    assert "Traceback" not in result.stderr

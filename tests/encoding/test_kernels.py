@@ -1,0 +1,317 @@
+"""The fast path equals the twin, in values and gradients, and a machine that cannot build it still gets its answer."""
+
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scenes import DOUBLE, lens, noise, orbit, poses, tokens
+
+from curvedray.bench.accuracy import coefficient_error, gradient_error
+from curvedray.cameras import Cameras, Lens, TokenGrid
+from curvedray.encoding.attention import curved_ray_attention
+from curvedray.encoding.curved import OFFSETS, default_frequencies
+from curvedray.encoding.kernels import build, eager
+from curvedray.encoding.kernels import compiled as curved
+from curvedray.encoding.view import View
+
+GRID = TokenGrid(3, 3, 7)  # 21 patches: not a whole number of vectors
+needs_kernel = pytest.mark.skipif(curved.library() is None, reason="no compiled kernel on this machine")
+
+
+def call(inputs, cameras, grid, backend, **options):
+    out = curved_ray_attention(*inputs[:3], cameras, grid, *inputs[3:], backend=backend, **options)
+    weight = noise(*out.shape, seed=99).to(out.dtype)
+    return out.detach(), torch.autograd.grad((out * weight).sum(), inputs, allow_unused=True)
+
+
+def worst(ours, exact):
+    """Largest difference, against the largest of the exact numbers."""
+    return (ours.double() - exact).abs().max().item() / max(exact.abs().max().item(), 1e-6)
+
+
+scenes = st.fixed_dictionaries(
+    {
+        "frames": st.integers(1, 3),
+        "rows": st.integers(1, 4),
+        "cols": st.integers(1, 9),
+        "num": st.integers(1, 7),
+        "heads": st.integers(1, 3),
+        "batch": st.integers(1, 2),
+        "batched": st.booleans(),
+        "zoom": st.booleans(),
+        "coordinates": st.sampled_from([3, 4]),
+        "rays": st.integers(1, 3),
+        "dim": st.integers(24, 70),
+        "xi": st.sampled_from([0.0, 0.5, 1.0, 1.7]),
+        "dtype": st.sampled_from([torch.float32, torch.bfloat16, torch.float16]),
+        "rotation": st.booleans(),
+        "seed": st.integers(0, 1000),
+    }
+)
+
+
+def check(scene, attention_backend):
+    """The backend, in the scene's own precision, against the twin in float64 on the same rounded inputs."""
+    grid = TokenGrid(scene["frames"], scene["rows"], scene["cols"])
+    fov = torch.full((grid.frames,), 90.0 if scene["xi"] == 0 else 160.0)
+    fov = fov - 5 * torch.arange(grid.frames) if scene["zoom"] else fov[0]
+    shape = (scene["batch"], grid.frames) if scene["batched"] else (grid.frames,)
+    cameras = Cameras(Lens.from_fov(fov, scene["xi"], 96, 64), poses(*shape, seed=scene["seed"]).float())
+    rounded = [
+        i.to(scene["dtype"] if i.ndim == 4 else torch.float32)
+        for i in tokens(grid, scene["dim"], scene["batch"], scene["heads"], scene["seed"])
+    ]
+    frequencies = default_frequencies(grid, scene["dim"], scene["rays"], scene["coordinates"])
+    options = {"breakpoints": scene["num"], "frequencies": frequencies, "rays": scene["rays"]}
+    options["query_rotation"] = scene["rotation"]
+    ours, our_grads = call([i.requires_grad_() for i in rounded], cameras, grid, attention_backend, **options)
+    wide = [i.detach().double().requires_grad_() for i in rounded]
+    exact, exact_grads = call(wide, cameras, grid, "reference", **options)
+    assert ours.dtype == scene["dtype"]
+    close = {torch.float32: 2e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}[scene["dtype"]]
+    assert worst(ours, exact) < close
+    for mine, true in zip(our_grads, exact_grads, strict=True):
+        scale = max(1.0, exact_grads[1].abs().max().item())
+        assert (mine.double() - true).abs().max() < 25 * close * max(scale, true.abs().max().item())
+
+
+@needs_kernel
+@given(scenes)
+@settings(deadline=None, max_examples=40)
+def test_the_kernel_is_the_twin(scene):
+    check(scene, "fast")
+
+
+@given(scenes)
+@settings(deadline=None, max_examples=15)
+def test_eager_is_the_twin(scene):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(curved, "library", lambda: None)
+        patch.setattr(eager, "CHUNK", 2**14)  # several chunks even here
+        check(scene, "fast")
+
+
+@needs_kernel
+def test_float32_gradients_are_within_the_promise():
+    """Relative to the largest gradient, for K = 5 and the default periods of a real grid."""
+    assert gradient_error(TokenGrid(2, 15, 26)) < 5e-4
+
+
+@needs_kernel
+@pytest.mark.parametrize(("fov", "xi"), [(90.0, 0.0), (150.0, 0.8), (200.0, 1.2)])
+def test_coefficients_keep_their_digits(fov, xi):
+    """Within 2e-5 of float64 at radii to 20, and within four times what rounding the coordinates alone costs."""
+    error, rounding = coefficient_error(Lens.from_fov(fov, xi), TokenGrid(2, 30, 52))
+    assert error < 2e-5
+    assert error < 4 * rounding
+
+
+@needs_kernel
+@pytest.mark.parametrize("step", [0.0, 1e-12, 1e-8, 1e-3])
+def test_a_camera_that_only_turns_and_one_that_hardly_moves(step):
+    """Where a camera has not moved the kernel takes a bearing for one phasor; values and gradients must not show it."""
+    turning = poses(GRID.frames, seed=5)
+    turning[:, :3, 3] *= step / turning[:, :3, 3].norm(dim=-1, keepdim=True).clamp_min(1e-9)
+    cameras = Cameras(lens(170.0, 1.2), turning)
+    inputs = tokens(GRID, dim=40)
+    exact, exact_grads = call([i.requires_grad_() for i in inputs], cameras, GRID, "reference")
+    ours, our_grads = call([i.detach().float().requires_grad_() for i in inputs], cameras, GRID, "fast")
+    assert worst(ours, exact) < 2e-5
+    for mine, true in zip(our_grads, exact_grads, strict=True):
+        assert worst(mine, true) < 5e-4
+
+
+@needs_kernel
+@pytest.mark.parametrize("reach", [-40.0, 14.0, 1e3, float("inf"), float("nan")])
+def test_radii_beyond_the_kernels_reach_go_the_eager_way(reach):
+    cameras, (q, k, v, mu, sigma) = orbit(GRID), (i.float() for i in tokens(GRID))
+    view = View.between(cameras, GRID, cameras, default_frequencies(GRID, 40), torch.tensor(OFFSETS))
+    assert curved.suits(q, k, v, view, mu, sigma)
+    mu[0, 3] = reach
+    assert not curved.suits(q, k, v, view, mu, sigma)
+
+
+@needs_kernel
+def test_threads_do_not_change_a_bit():
+    cameras, inputs = orbit(GRID), [i.float() for i in tokens(GRID, batch=2, heads=2)]
+    view = View.between(cameras, GRID, cameras, default_frequencies(GRID, 40), torch.tensor(OFFSETS))
+    before, results = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2, 5):
+            torch.set_num_threads(threads)
+            results.append(
+                [i.clone() for i in curved.Keys.of(inputs[1], view, *inputs[3:], 5).modulated(torch.float32)]
+            )
+    finally:
+        torch.set_num_threads(before)
+    for other in results[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
+
+
+@needs_kernel
+def test_strided_inputs_and_unused_gradients():
+    """q, k, v as slices of one projection, as a transformer has them, and a loss that needs k alone."""
+    cameras = orbit(GRID)
+    packed = noise(1, GRID.tokens, 3, 2, 40).float().permute(2, 0, 3, 1, 4)
+    mu, sigma = (i.float() for i in tokens(GRID)[3:])
+    k = packed[1].clone().requires_grad_()
+    out = curved_ray_attention(packed[0], k, packed[2], cameras, GRID, mu, sigma)
+    out.sum().backward()
+    whole = [i.contiguous() for i in packed]
+    torch.testing.assert_close(out, curved_ray_attention(*whole, cameras, GRID, mu, sigma, backend="reference"))
+    assert k.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("kernel", [True, False])
+@pytest.mark.parametrize(("sources", "queries"), [((3,), (2, 2)), ((2, 3), (2,)), ((2, 3), (2, 2))])
+def test_queries_may_have_another_lens_and_grid(kernel, sources, queries, monkeypatch):
+    """And either side's cameras may be the same for the whole batch."""
+    if not kernel:
+        monkeypatch.setattr(curved, "library", lambda: None)
+    asking = TokenGrid(2, 2, 5)
+    q, (_, k, v, mu, sigma) = tokens(asking, batch=2)[0].float(), (i.float() for i in tokens(GRID, batch=2))
+    cameras = Cameras(lens(), poses(*sources))
+    options = {"query_cameras": Cameras(lens(90.0, 0.0), poses(*queries, seed=4)), "query_grid": asking}
+    ours, twin = (
+        curved_ray_attention(q, k, v, cameras, GRID, mu, sigma, backend=backend, query_rotation=True, **options)
+        for backend in ("fast", "reference")
+    )
+    torch.testing.assert_close(ours, twin, atol=1e-5, rtol=1e-4)
+
+
+def test_what_the_kernel_does_not_take_goes_the_eager_way():
+    """float64, values of another width, and phases beyond its sine all still equal the twin."""
+    cameras, (q, k, v, mu, sigma) = orbit(GRID), tokens(GRID)
+    for inputs in (
+        (q, k, v, mu, sigma),
+        (q.float(), k.float(), v[..., :24].float(), mu.float(), sigma.float()),
+        (q.float(), k.float(), v.float(), mu.float() + 16, 0 * sigma.float()),
+    ):
+        ours = curved_ray_attention(*inputs[:3], cameras, GRID, *inputs[3:], backend="fast")
+        twin = curved_ray_attention(*inputs[:3], cameras, GRID, *inputs[3:], backend="reference")
+        torch.testing.assert_close(ours, twin, atol=2e-5, rtol=1e-4)
+
+
+# -- building
+
+TINY = 'extern "C" int three() { return 3; }\n'
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A fresh cache and a source of one line, past the memory of earlier builds."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv(build.SWITCH, raising=False)
+    monkeypatch.delenv("CXX", raising=False)
+    source = tmp_path / "tiny.cpp"
+    source.write_text(TINY)
+    return tmp_path
+
+
+def fresh(source: Path):
+    return build.compiled.__wrapped__(source, "tiny")
+
+
+@needs_kernel
+def test_a_binary_is_built_once_and_a_damaged_one_never_loaded(home):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert fresh(home / "tiny.cpp").three() == 3
+        (binary,) = (home / "cache/curvedray").iterdir()
+        built = binary.stat().st_mtime_ns
+        assert fresh(home / "tiny.cpp").three() == 3
+        assert binary.stat().st_mtime_ns == built
+        other = home / "cache" / "good.so"
+        other.write_bytes(binary.read_bytes())
+        binary.unlink()
+        binary.write_bytes(other.read_bytes()[:-1] + b"x")
+        assert fresh(home / "tiny.cpp").three() == 3
+        assert binary.stat().st_mtime_ns != built
+    (home / "tiny.cpp").write_text(TINY.replace("3", "4"))
+    assert fresh(home / "tiny.cpp").three() == 4  # another source is another binary
+
+
+@needs_kernel
+@pytest.mark.slow
+@pytest.mark.parametrize("flags", [("-march=native",), ("-mavx2", "-mfma"), ()])
+def test_every_width_of_vector_gives_the_same_answer(home, monkeypatch, flags):
+    """The kernel as an older CPU or compiler would have it: 16, 8 and 4 lanes."""
+    if "-mavx2" in flags and not torch.backends.cpu.get_cpu_capability().startswith("AVX"):
+        pytest.skip("no AVX2 here")
+    monkeypatch.setattr(build, "_cpu_flags", lambda: (flags,))
+    kernel = build.compiled.__wrapped__(curved.SOURCE, "curved")
+    monkeypatch.setattr(curved, "library", lambda: kernel)
+    inputs = [i.float().requires_grad_() for i in tokens(GRID, heads=2)]
+    ours, grads = call(inputs, orbit(GRID), GRID, "fast")
+    exact, exact_grads = call([i.detach().double().requires_grad_() for i in inputs], orbit(GRID), GRID, "reference")
+    assert worst(ours, exact) < 2e-5
+    assert max(worst(a, b) for a, b in zip(grads, exact_grads, strict=True)) < 5e-4
+
+
+@needs_kernel
+def test_two_processes_may_build_at_once(home):
+    code = f"from pathlib import Path; from curvedray.encoding.kernels.build import compiled as c; \
+assert c(Path({str(home / 'tiny.cpp')!r}), 'tiny').three() == 3"
+    both = [subprocess.Popen([sys.executable, "-W", "error", "-c", code], env=dict(os.environ)) for _ in range(2)]
+    assert [process.wait(120) for process in both] == [0, 0]
+    assert all(file.suffix == ".so" for file in (home / "cache/curvedray").iterdir())
+
+
+@needs_kernel
+def test_a_home_that_cannot_be_written_gets_a_temporary_folder(home, monkeypatch):
+    (home / "file").write_text("not a folder")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home / "file"))
+    assert fresh(home / "tiny.cpp").three() == 3
+
+
+@pytest.mark.parametrize("trouble", ["no compiler", "broken compiler", "broken source"])
+def test_a_build_that_fails_is_one_warning_and_no_error(home, monkeypatch, trouble):
+    if trouble == "no compiler":
+        monkeypatch.setenv("PATH", str(home))
+    elif trouble == "broken compiler":
+        (home / "cxx").write_text("#!/bin/sh\nexit 7\n")
+        (home / "cxx").chmod(0o755)
+        monkeypatch.setenv("CXX", str(home / "cxx"))
+    else:
+        (home / "tiny.cpp").write_text("this is not C++")
+    with pytest.warns(UserWarning, match=r"fast path \(tiny\) is not available.*CURVEDRAY_KERNEL=off") as caught:
+        assert fresh(home / "tiny.cpp") is None
+    assert len(caught) == 1
+
+
+def test_the_switch_is_silent(home, monkeypatch):
+    monkeypatch.setenv(build.SWITCH, "off")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert fresh(home / "tiny.cpp") is None
+    assert not (home / "cache").exists()
+
+
+def test_attention_without_a_kernel_is_the_same_attention(monkeypatch):
+    cameras, inputs = orbit(GRID), [i.float() for i in tokens(GRID)]
+    expected = curved_ray_attention(*inputs[:3], cameras, GRID, *inputs[3:], backend="reference")
+    monkeypatch.setattr(curved, "library", lambda: None)
+    ours = curved_ray_attention(*inputs[:3], cameras, GRID, *inputs[3:])
+    torch.testing.assert_close(ours, expected, atol=1e-5, rtol=1e-5)
+
+
+def test_nothing_is_compiled_at_import(tmp_path):
+    code = "import curvedray.encoding.kernels, curvedray.encoding.attention"
+    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)})
+    assert not list(tmp_path.iterdir())
+
+
+def test_gradients_reach_learned_cameras_through_eager_too():
+    inputs = tokens(GRID)
+    grads = []
+    for backend in ("reference", "fast"):
+        pose = poses(3, seed=2).to(DOUBLE).requires_grad_()
+        out = curved_ray_attention(*inputs[:3], Cameras(lens(), pose), GRID, *inputs[3:], backend=backend)
+        grads.append(torch.autograd.grad(out.square().sum(), pose)[0])
+    torch.testing.assert_close(grads[0], grads[1], atol=1e-9, rtol=1e-6)

@@ -1,0 +1,149 @@
+"""Descriptions: a move is described as itself, whatever the world it is seen in; a free path is called one."""
+
+import math
+import re
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from curvedray.cameras import Cameras, Lens
+from curvedray.errors import InputError
+from curvedray.moves.describe import describe
+from curvedray.moves.move import Move, Sequence
+from curvedray.moves.recognise import recognise
+from curvedray.moves.text import parse_moves
+from curvedray.moves.trajectory import trajectory
+
+LENS = Lens.from_fov(torch.tensor(90.0, dtype=torch.float64), 0.0)
+FISHEYE = Lens.from_fov(torch.tensor(150.0, dtype=torch.float64), 1.0)
+
+NAMED = [
+    "static",
+    "pan left 30deg",
+    "pan right 400deg",
+    "tilt up 120deg",
+    "tilt down 7deg",
+    "roll cw 20deg",
+    "roll ccw 190deg",
+    "truck left 0.3",
+    "truck right 2 smooth",
+    "pedestal up 0.3",
+    "pedestal down 1 ease-in",
+    "dolly in 1",
+    "dolly out 0.2",
+    "zoom in 2x",
+    "zoom out 1.3x",
+    "orbit left 40deg radius 1.2",
+    "orbit right 360deg radius 1 smooth",
+    "orbit up 30deg radius 1",
+    "orbit down 20deg radius 3",
+    "spiral left 360deg radius 2 to 1",
+    "spiral right 90deg radius 1 to 2",
+    "crane up 0.5 subject 2",
+    "crane down 0.3 subject 1",
+    "dolly_zoom in 0.5 subject 2",
+    "dolly_zoom out 1 subject 1",
+    "pan left 30deg and tilt up 20deg",
+    "truck right 1 and pedestal up 1",
+    "dolly in 1 and pan left 90deg",
+    "pan left 30deg, then pan right 30deg",
+    "pan left 20deg, then static, then pan left 20deg",
+    "orbit left 30deg radius 1, then static, then orbit right 30deg radius 1",
+]
+
+
+@pytest.mark.parametrize("start", [{}, {"yaw": 30.0, "pitch": -20.0}])
+@pytest.mark.parametrize("text", NAMED)
+def test_a_move_is_described_as_itself(text: str, start: dict[str, float]) -> None:
+    single = trajectory(text, Lens.from_fov(90.0), 49, **start)  # type: ignore[arg-type]
+    assert describe(single).move == re.sub(r" smooth| ease-in", "", text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "orbit left 40deg, then dolly in 0.5",
+        "pan left 30deg, then tilt up 20deg",
+        "tilt up 80deg, then pan left 60deg",  # straight up, a pan is nearly a roll
+    ],
+)
+def test_moves_in_a_row_are_told_apart(text: str) -> None:
+    found, meant = parse_moves(describe(trajectory(text, LENS, 81)).move or ""), parse_moves(text)
+    assert isinstance(found, Sequence)
+    assert isinstance(meant, Sequence)
+    for a, b in zip(found.steps, meant.steps, strict=True):
+        assert isinstance(a, Move)
+        assert isinstance(b, Move)
+        assert (a.name, a.direction) == (b.name, b.direction)
+        assert a.amount
+        assert b.amount
+        assert a.amount.value == pytest.approx(b.amount.value, rel=0.03)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("under", ["", "dolly in 1 and "])
+def test_handheld_is_described_with_its_strength(seed: int, under: str) -> None:
+    said = describe(trajectory(f"{under}handheld 1deg sway 0.02 seed {seed}", LENS, 81)).move or ""
+    turn, sway = re.search(r"handheld ([\d.]+)deg sway ([\d.]+)", said).groups()  # type: ignore[union-attr]
+    assert float(turn) == pytest.approx(1, rel=0.35)
+    assert float(sway) == pytest.approx(0.02, rel=0.35)
+    assert bool(under) == said.startswith("dolly in")
+
+
+def test_a_free_path_is_called_one() -> None:
+    wild = trajectory("orbit left 200deg and pedestal up 1 and tilt up 80deg and roll cw 100deg ease-in", LENS, 81)
+    said = describe(wild)
+    assert said.move is None
+    assert str(said).startswith("free path, 81 frames, pinhole 90 degrees")
+
+
+def test_a_description_does_not_depend_on_the_world_and_scales_with_the_unit() -> None:
+    path = trajectory("orbit left 40deg radius 1.2", LENS, 81)
+    world = trajectory("pan left 77deg and tilt up 31deg and roll cw 12deg and truck left 9", LENS).world_from_camera[
+        -1
+    ]
+    elsewhere = replace(path, world_from_camera=world @ path.world_from_camera)
+    assert describe(elsewhere).move == describe(path).move
+    assert "radius 0.6" in str(describe(path.scaled(2.0)))
+    assert describe(replace(path, unit="metric")).move == "orbit left 40deg radius 1.2m"
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 12), st.integers(0, 2**31), st.sampled_from([0.0, 1e-6, 1.0, 1e6]), st.booleans())
+def test_any_path_can_be_described(frames: int, seed: int, size: float, upright: bool) -> None:
+    random = torch.Generator().manual_seed(seed)
+    turned, _ = torch.linalg.qr(torch.randn(frames, 3, 3, generator=random, dtype=torch.float64))
+    path = torch.eye(4, dtype=torch.float64).repeat(frames, 1, 1)
+    path[:, :3, :3] = turned * torch.linalg.det(turned)[:, None, None]
+    if upright:
+        path[:, :3, :3] = torch.diag(torch.tensor([-1.0, 1.0, -1.0], dtype=torch.float64))
+    path[:, :3, 3] = size * torch.randn(frames, 3, generator=random, dtype=torch.float64)
+    said = describe(Cameras(LENS, path))
+    assert said.move is None or parse_moves(said.move)
+    assert math.isfinite(said.path_length + said.total_rotation + said.net_yaw + said.net_pitch + said.net_roll)
+
+
+def test_the_sentence_and_the_numbers() -> None:
+    said = describe(trajectory("orbit left 40deg radius 1.2", FISHEYE, 81))
+    assert str(said).splitlines()[0] == "orbit left 40 degrees, radius 1.2, 81 frames, fisheye 150 degrees"
+    numbers = said.to_dict()
+    assert numbers["total_rotation"] == pytest.approx(40)
+    assert numbers["net_yaw"] == pytest.approx(40)
+    assert numbers["hfov"] == pytest.approx((150, 150))
+    assert numbers["xi"] == (1.0, 1.0)
+    zoomed = describe(trajectory("zoom to 40deg", LENS, 9))
+    assert "pinhole 90 to 40 degrees" in str(zoomed)
+    with pytest.raises(InputError, match="one trajectory"):
+        describe(Cameras(LENS, torch.eye(4).expand(1, 3, 4, 4)))
+
+
+@pytest.mark.parametrize("text", ["orbit left 40deg, then dolly in 0.5", "dolly in 1, then pan right 30deg"])
+def test_a_corner_that_falls_on_a_frame_is_found_there(text):
+    """Regression: the second move lost the frames that the first one's tolerance reached into."""
+    moves = recognise(trajectory(text, Lens.from_fov(90.0), 81)).steps
+    for found, meant in zip(moves, parse_moves(text).steps, strict=True):
+        assert (found.name, found.direction) == (meant.name, meant.direction)
+        assert found.amount.value == pytest.approx(meant.amount.value, rel=1e-3)

@@ -1,0 +1,126 @@
+"""The objective of a pass: what chance decides, what the losses see, and that cheaper passes are the same passes."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from tiny import TinyModel, footage
+from train_tiny import TINY
+
+from curvedray.adapter.adapter import Adapter
+from curvedray.data.clips import VideoShape, encoded, gathered
+from curvedray.data.sources import WorldFootage, video_shape
+from curvedray.encoding.attention import curved_ray_attention
+from curvedray.models.open import load_model
+from curvedray.radial.mixforcing import MixForcing
+from curvedray.training.estimate import kept_bytes
+from curvedray.training.objective import draw, looking, losses
+from curvedray.training.process import Process
+from curvedray.training.recipes import recipe as named_recipe
+
+SHAPE = VideoShape(9, 32, 48)
+
+
+def tiny_pass(config=TINY.adapter, recipe=TINY, seed=0, places=(0, 1)):
+    """A model, an adapter with every weight random, a batch and its draws."""
+    model = TinyModel()
+    adapter = Adapter(model.transformer, config).attach(model.transformer)
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in adapter.parameters():
+            parameter.add_(0.1 * torch.randn(parameter.shape, generator=generator))
+    batch = gathered([encoded(footage(i), model, SHAPE) for i in range(len(places))])
+    grid = model.grid_for(9, 32, 48)
+    return model, adapter, batch, draw(recipe, 0, places, tuple(batch.latents.shape[1:]), grid), grid
+
+
+def test_the_radial_loss_sees_the_prediction_never_the_teacher():
+    config = replace(TINY.adapter, curved_blocks=(1, 2))  # one block, whose input no substitution has touched
+    found = {}
+    for mixforcing in (None, MixForcing("video")):
+        recipe = replace(TINY, mixforcing=mixforcing, adapter=config)
+        model, adapter, batch, draws, grid = tiny_pass(config, recipe)
+        with looking(recipe, adapter, batch, draws, grid), torch.no_grad():
+            found[mixforcing] = losses(recipe, model, adapter, batch, draws, model.encode_text([""])[0])
+    (flow, radial), (forced_flow, forced_radial) = found.values()
+    assert torch.equal(radial, forced_radial)
+    assert not torch.equal(flow, forced_flow)
+    assert radial.abs().min() > 0
+
+
+def test_gradient_checkpointing_changes_no_gradient():
+    found = []
+    for checkpointing in (False, True):
+        model, adapter, batch, draws, grid = tiny_pass()
+        if checkpointing:
+            model.transformer.enable_gradient_checkpointing()
+            model.transformer.train()
+        with looking(TINY, adapter, batch, draws, grid):
+            flow, radial = losses(TINY, model, adapter, batch, draws, model.encode_text([""])[0])
+            (flow + radial).mean().backward()
+        found.append({name: p.grad for name, p in adapter.named_parameters()})
+    for name, gradient in found[0].items():
+        torch.testing.assert_close(found[1][name], gradient, rtol=1e-4, atol=1e-6)
+
+
+def test_draws_depend_on_the_place_alone():
+    recipe = replace(TINY, batch=4, mixforcing=MixForcing("block"), steps=100)
+    grid = TinyModel().grid_for(9, 32, 48)
+    whole_batch = draw(recipe, 50, range(4), (4, 3, 4, 6), grid)
+    part = draw(recipe, 50, [2, 3], (4, 3, 4, 6), grid)
+    for name in ("rank", "noise", "without_text", "teacher"):
+        assert torch.equal(getattr(part, name), getattr(whole_batch, name)[2:])
+    assert not torch.equal(draw(recipe, 51, [2, 3], (4, 3, 4, 6), grid).noise, part.noise)
+
+
+@pytest.mark.parametrize("kind", ["reference", "fast", "ray"])
+def test_autocast_leaves_the_geometry_in_float32(kind):
+    """Positions, radii and phases of hundreds of radians are never rounded to half precision."""
+    _, adapter, batch, draws, grid = tiny_pass()
+    q, k, v = torch.randn(3, 2, 1, grid.tokens, 24, generator=torch.Generator().manual_seed(0))
+    teacher = batch.teacher(0.0)
+    found = []
+    with looking(TINY, adapter, batch, draws, grid):
+        for enabled in (False, True):
+            with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
+                if kind == "ray":
+                    found.append(adapter._view.relative["ray"].attention(q, k, v))
+                else:
+                    found.append(
+                        curved_ray_attention(q, k, v, batch.cameras, grid, teacher.mu, teacher.sigma, backend=kind)
+                    )
+    assert torch.equal(*found)
+
+
+@pytest.mark.parametrize(
+    ("name", "width"), [("embedded", 24), ("embedded", 144), ("embedded_ucpe", 72), ("embedded_backbone", None)]
+)
+def test_the_estimate_counts_what_autograd_keeps(name, width, tmp_path):
+    recipe = named_recipe(name)
+    recipe = replace(recipe, model="random", batch=2, adapter=replace(recipe.adapter, width=width))
+    process = Process(recipe, tmp_path)
+    model = load_model("random", device=process.device)
+    shape = video_shape(recipe.data, model)
+    grid, text = model.grid_for(shape.frames, shape.height, shape.width), model.encode_text([""])[0]
+    adapter = Adapter(model.transformer, recipe.adapter) if recipe.what == "adapter" else None
+    if adapter is not None:
+        adapter.attach(model.transformer)
+    else:
+        model.transformer.requires_grad_(True)
+    batch = gathered([encoded(WorldFootage(1, "train", shape)[0], model, shape)] * 2)
+    draws = draw(recipe, 0, [0, 1], model.latent_shape(grid), grid)
+    weights = [*model.transformer.parameters(), *(adapter.parameters() if adapter is not None else [])]
+    seen = {weight.untyped_storage().data_ptr() for weight in weights}
+    kept = []
+
+    def keep(tensor):
+        if tensor.untyped_storage().data_ptr() not in seen:
+            seen.add(tensor.untyped_storage().data_ptr())
+            kept.append(tensor)
+        return tensor
+
+    with looking(recipe, adapter, batch, draws, grid), torch.autograd.graph.saved_tensors_hooks(keep, lambda x: x):
+        found = losses(recipe, model, adapter, batch, draws, text)
+    assert torch.isfinite(torch.stack(found)).all()
+    measured = sum(tensor.untyped_storage().nbytes() for tensor in kept)
+    assert kept_bytes(recipe, model.transformer, grid, process.clips_a_pass) == pytest.approx(measured, rel=0.25)
