@@ -1,4 +1,4 @@
-"""Clips on their way from disk to the loss: footage with a camera per frame, fitted to a model, encoded, gathered.
+"""Clips on their way from disk to the loss: footage with a camera per frame, fitted to a model, encoded, batched.
 
 Footage is what people have: pixels, a camera per frame, a caption and perhaps a radial map, in metres or another unit.
 A clip is what the loss sees: latents, text, one camera per latent frame and radial targets, all in near distances.
@@ -86,8 +86,8 @@ class ClipSource(Protocol):
     def name_of(self, index: int) -> str: ...
 
 
-class Without:
-    """Some clips of a source, less those of certain names: what is left to train on when some are held out."""
+class ClipsExcept:
+    """The clips of a source except those of certain names: what is left to train on when some are held out."""
 
     def __init__(self, clips: ClipSource, names: set[str]):
         self.clips, self.empty_text = clips, clips.empty_text
@@ -130,7 +130,7 @@ class Batch:
 _TENSORS = ("latents", "text", "log_radius", "radius_known")
 
 
-def gathered(clips: Sequence[Clip]) -> Batch:
+def batch_of(clips: Sequence[Clip]) -> Batch:
     """Clips stacked into a batch, in float32 but for what is true or false."""
     tensors = {name: torch.stack([getattr(clip, name) for clip in clips]) for name in _TENSORS}
     tensors = {name: x if x.dtype == torch.bool else x.float() for name, x in tensors.items()}
@@ -240,15 +240,15 @@ def _order(count: int, seed: int, epoch: int) -> tuple[int, ...]:
     return tuple(torch.randperm(count, generator=generator).tolist())
 
 
-def clip_number(place: int, count: int, seed: int) -> int:
-    """The clip at a place of the endless shuffled stream: each clip once an epoch, a pure function of its arguments."""
-    return _order(count, seed, place // count)[place % count]
+def clip_number(position: int, count: int, seed: int) -> int:
+    """The clip at a position of the endless shuffled stream: each once per epoch, a pure function of its arguments."""
+    return _order(count, seed, position // count)[position % count]
 
 
-def readable(clips: ClipSource, place: int, seed: int, report: "Skipped") -> Clip:
-    """The clip at a place of the stream; one that cannot be read is reported and the next in line takes its place."""
+def clip_at(clips: ClipSource, position: int, seed: int, report: "Skipped") -> Clip:
+    """The clip at a position of the stream; one that cannot be read is reported, and the next is taken instead."""
     for attempt in range(min(len(clips), 100)):
-        number = (clip_number(place, len(clips), seed) + attempt) % len(clips)
+        number = (clip_number(position, len(clips), seed) + attempt) % len(clips)
         try:
             return clips[number]
         except InputError as error:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from curvedray.data.cache import CachedClips, CacheReport, build_cache
-from curvedray.data.clips import ClipSource, EncodedOnTheFly, Footage, FootageSource, VideoShape, Without
+from curvedray.data.clips import ClipsExcept, ClipSource, EncodedOnTheFly, Footage, FootageSource, VideoShape
 from curvedray.data.folders import FolderFootage
 from curvedray.errors import InputError
 from curvedray.models.interface import VideoModel
@@ -91,11 +91,11 @@ def open_clips(
     footage = open_footage(data.source, shape, data.clips)
     excluded = {footage.name_of(i) for i in _held_out(data, held_out, footage)}
     if data.cache == "off":
-        return Without(EncodedOnTheFly(footage, model, shape), excluded), None
+        return ClipsExcept(EncodedOnTheFly(footage, model, shape), excluded), None
     folder = out / "cache" if data.cache == "auto" else Path(data.cache)
     report = build_cache(footage, model, shape, folder, dtype=data.cache_dtype, share=share, tick=tick)
     wait()
-    return Without(CachedClips(folder), excluded), report
+    return ClipsExcept(CachedClips(folder), excluded), report
 
 
 def validation_clips(data: Data, model: VideoModel, count: int) -> list[Footage]:

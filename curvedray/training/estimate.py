@@ -10,9 +10,9 @@ from torch import nn
 from curvedray.adapter.adapter import Adapter
 from curvedray.adapter.cost import adapter_operations, backbone_operations, parameter_count
 from curvedray.cameras import Cameras, Lens, TokenGrid
-from curvedray.data.clips import Clip, VideoShape, gathered
+from curvedray.data.clips import Clip, VideoShape, batch_of
 from curvedray.models.interface import VideoModel, self_attentions
-from curvedray.training.objective import draw, looking, losses
+from curvedray.training.objective import batch_in_view, draw, losses, total_loss
 from curvedray.training.process import Process
 from curvedray.training.recipes import Recipe
 
@@ -108,8 +108,8 @@ def _timed_pass(
     cameras = Cameras(lens, torch.eye(4).repeat(grid.frames, 1, 1), "near")
     known = torch.ones(grid.tokens, dtype=torch.bool)
     clip = Clip("trial", "", torch.zeros(model.latent_shape(grid)), text, cameras, torch.zeros(grid.tokens), known)
-    batch = gathered([clip] * process.clips_a_pass).to(process.device)
-    draws = draw(recipe, 0, process.places(0), model.latent_shape(grid), grid).to(process.device)
+    batch = batch_of([clip] * process.clips_a_pass).to(process.device)
+    draws = draw(recipe, 0, process.slots(0), model.latent_shape(grid), grid).to(process.device)
     trained = adapter if adapter is not None else model.transformer
     wanted = [p.requires_grad for p in model.transformer.parameters()]
     if adapter is not None:
@@ -119,9 +119,9 @@ def _timed_pass(
     taken = []
     for _ in range(3):
         began = time.perf_counter()
-        with looking(recipe, adapter, batch, draws, grid):
+        with batch_in_view(recipe, adapter, batch, draws, grid):
             flow, radial = losses(recipe, model, adapter, batch, draws, text.to(process.device))
-            (flow + radial).mean().backward()
+            total_loss(flow, radial, recipe.radial_weight).backward()
         taken.append(time.perf_counter() - began)
     if adapter is not None:
         adapter.detach()

@@ -1,7 +1,7 @@
 """One training loop, read top to bottom: the same for the embedded model and for Wan, for one CPU and many GPUs.
 
-It can be killed at any moment. Everything random follows from (seed, step, place in the batch) and the clips from
-(seed, place in the stream), so a run that goes on from a checkpoint repeats, bit for bit on a CPU, the run that was
+It can be killed at any moment. Everything random follows from (seed, step, slot in the batch) and the clips from
+(seed, position in the stream), so a run that goes on from a checkpoint repeats, bit for bit on a CPU, the run that was
 never stopped.
 """
 
@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from curvedray.adapter.adapter import Adapter
 from curvedray.adapter.file import save_adapter
 from curvedray.cameras import TokenGrid
-from curvedray.data.clips import Batch, ClipSource, Footage, Skipped, gathered, readable
+from curvedray.data.clips import Batch, ClipSource, Footage, Skipped, batch_of, clip_at
 from curvedray.data.sources import video_shape
 from curvedray.errors import InputError
 from curvedray.files import writing
@@ -36,8 +36,8 @@ from curvedray.training.checkpoints import (
     save_transformer,
 )
 from curvedray.training.log import RESUME, RunLog
-from curvedray.training.muon import Muon
-from curvedray.training.objective import Draws, draw, looking, losses
+from curvedray.training.objective import Draws, batch_in_view, draw, losses, total_loss
+from curvedray.training.optimiser import build_optimisers, learning_rate
 from curvedray.training.process import Process
 from curvedray.training.recipes import Recipe, differences
 from curvedray.training.validate import validate
@@ -74,7 +74,7 @@ def train(
     adapter, trained = _what_is_trained(recipe, model)
     names = {parameter: name for name, parameter in trained.named_parameters()}
     parameters = list(names)
-    optimisers = _optimisers(recipe, names)
+    optimisers = build_optimisers(recipe, names)
     average = {name: p.detach().clone() for p, name in names.items()} if recipe.ema else {}
     if checkpoint is not None:
         trained.load_state_dict(checkpoint.weights)
@@ -114,11 +114,11 @@ def train(
 
             sums = torch.zeros(3, device=process.device)  # flow, radial, asked to stop
             for batch, draws in passes:
-                with looking(recipe, adapter, batch, draws, grid):
+                with batch_in_view(recipe, adapter, batch, draws, grid):
                     with process.autocast():
                         flow, radial = losses(recipe, model, adapter, batch, draws, empty_text)
-                    loss = (flow + recipe.radial_weight * radial).mean() / recipe.accumulate
-                    loss.backward()
+                    loss = total_loss(flow, radial, recipe.radial_weight)
+                    (loss / recipe.accumulate).backward()
                 sums[:2] += torch.stack([flow.detach().mean(), radial.detach().mean()]) / recipe.accumulate
             process.average_gradients(parameters)
             norm = torch.nn.utils.clip_grad_norm_(parameters, recipe.optimiser.clip)
@@ -156,14 +156,6 @@ def train(
     )
 
 
-def learning_rate(recipe: Recipe, step: int) -> float:
-    """Up a straight line during the warm-up, then constant, or down to zero at the end along a line or a cosine."""
-    warm = min(1.0, (step + 1) / max(1, recipe.warmup))
-    along = max(0.0, (step - recipe.warmup) / max(1, recipe.steps - recipe.warmup))
-    fall = {"constant": 1.0, "linear": 1 - along, "cosine": (1 + math.cos(math.pi * along)) / 2}[recipe.decay]
-    return recipe.lr * warm * fall
-
-
 class Feed:
     """This process's clips and draws by step; the next step's are made ready while this one trains."""
 
@@ -193,10 +185,10 @@ class Feed:
     def _read(self, step: int) -> list[tuple[Batch, Draws]]:
         passes = []
         for part in range(self.recipe.accumulate):
-            places = self.process.places(part)
+            slots = self.process.slots(part)
             first = step * self.recipe.batch
-            clips = [readable(self.clips, first + place, self.recipe.seed, self.skipped) for place in places]
-            passes.append((gathered(clips), draw(self.recipe, step, places, self.latent_shape, self.grid)))
+            clips = [clip_at(self.clips, first + slot, self.recipe.seed, self.skipped) for slot in slots]
+            passes.append((batch_of(clips), draw(self.recipe, step, slots, self.latent_shape, self.grid)))
         return passes
 
     def __enter__(self) -> "Feed":
@@ -226,24 +218,6 @@ def _what_is_trained(recipe: Recipe, model: VideoModel) -> tuple[Adapter | None,
     adapter.accepts_radial_maps = recipe.mixforcing is not None
     adapter.notes = {"recipe": recipe.to_json()}
     return adapter, adapter.float().train()
-
-
-def _optimisers(recipe: Recipe, names: dict[nn.Parameter, str]) -> list[torch.optim.Optimizer]:
-    """AdamW for everything, or Muon for the matrices of blocks and AdamW for the rest; only matrices decay."""
-    own = recipe.optimiser
-    matrices = [p for p, name in names.items() if p.ndim == 2 and ".weight" in name and name.startswith("blocks.")]
-    chosen = set(matrices) if own.kind == "muon" else set()
-    rest = [p for p in names if p not in chosen]
-    groups = [
-        {"params": [p for p in rest if p.ndim >= 2], "weight_decay": own.weight_decay},
-        {"params": [p for p in rest if p.ndim < 2], "weight_decay": 0.0},
-    ]
-    optimisers: list[torch.optim.Optimizer] = [
-        torch.optim.AdamW([group for group in groups if group["params"]], lr=recipe.lr, betas=own.betas)
-    ]
-    if chosen:
-        optimisers.append(Muon(matrices, lr=recipe.lr, weight_decay=own.weight_decay))
-    return optimisers
 
 
 def _where_to_start(recipe: Recipe, out: Path, resume: bool) -> Checkpoint | None:

@@ -1,9 +1,9 @@
-"""The training objective of one pass: random draws that depend on nothing but (seed, step, place), and the two losses.
+"""The training objective of one pass: random draws that depend on nothing but (seed, step, slot), and the losses.
 
     b clip of this pass   n token
 
-A clip's place is its number in the step's whole batch. Draws are made for places, so neither resuming, nor the number
-of processes, nor gradient accumulation changes them.
+A clip's slot is its number in the step's whole batch. Draws are made per slot, so neither resuming, nor the number of
+processes, nor gradient accumulation changes them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -43,20 +43,22 @@ def generator_for(*numbers: int) -> torch.Generator:
     return torch.Generator().manual_seed(int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> 1))
 
 
-def draw(recipe: Recipe, step: int, places: Sequence[int], shape: tuple[int, ...], grid: TokenGrid) -> Draws:
-    """The draws of some places of a step's batch; `shape` is one clip's latents'."""
+def draw(recipe: Recipe, step: int, slots: Sequence[int], shape: tuple[int, ...], grid: TokenGrid) -> Draws:
+    """The draws of some slots of a step's batch; `shape` is one clip's latents'."""
     of_step = generator_for(recipe.seed, step)
     rank = stratified_ranks(recipe.batch, of_step)
     without_text = torch.rand(recipe.batch, generator=of_step) < recipe.text_dropout
     teacher = None
     if recipe.mixforcing is not None:
-        teacher = recipe.mixforcing.mask(step, recipe.steps, recipe.batch, grid, of_step)[list(places)]
-    noise = [torch.randn(shape, generator=generator_for(recipe.seed, step, place)) for place in places]
-    return Draws(rank[list(places)], torch.stack(noise), without_text[list(places)], teacher)
+        teacher = recipe.mixforcing.mask(step, recipe.steps, recipe.batch, grid, of_step)[list(slots)]
+    noise = [torch.randn(shape, generator=generator_for(recipe.seed, step, slot)) for slot in slots]
+    return Draws(rank[list(slots)], torch.stack(noise), without_text[list(slots)], teacher)
 
 
 @contextmanager
-def looking(recipe: Recipe, adapter: Adapter | None, batch: Batch, draws: Draws, grid: TokenGrid) -> Iterator[None]:
+def batch_in_view(
+    recipe: Recipe, adapter: Adapter | None, batch: Batch, draws: Draws, grid: TokenGrid
+) -> Iterator[None]:
     """The batch's cameras in the adapter's view until after backward, with the teacher's radii where forced."""
     if adapter is None:
         yield
@@ -91,3 +93,8 @@ def losses(
     ]
     radial = torch.stack(heads).mean(0)
     return flow, torch.where(supervised(draws.rank, recipe.noisiest), radial, 0.0)
+
+
+def total_loss(flow: Float[Tensor, " b"], radial: Float[Tensor, " b"], radial_weight: float) -> Float[Tensor, ""]:
+    """L = L_diff + lambda_rad L_rad, the mean over the clips of a pass."""
+    return (flow + radial_weight * radial).mean()

@@ -57,8 +57,8 @@ class Process:
             raise InputError("batch", "a number that processes x accumulate divides", got)
         self.clips_a_pass = recipe.batch // passes
 
-    def places(self, part: int) -> range:
-        """This process's places in the step's batch, in one of its passes."""
+    def slots(self, part: int) -> range:
+        """This process's slots of the step's batch, in one of its passes."""
         first = (part * self.count + self.rank) * self.clips_a_pass
         return range(first, first + self.clips_a_pass)
 

@@ -9,11 +9,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from curvedray.adapter.adapter import Adapter
-from curvedray.data.clips import Clip, Footage, VideoShape, encoded, gathered
+from curvedray.data.clips import Clip, Footage, VideoShape, batch_of, encoded
 from curvedray.generation.generate import generate
 from curvedray.media.video import write_video
 from curvedray.models.interface import VideoModel
-from curvedray.training.objective import draw, looking, losses
+from curvedray.training.objective import batch_in_view, draw, losses
 from curvedray.training.recipes import Recipe
 
 NOISE_LEVELS = 8  # a clip's loss is averaged over this many, one from each eighth of the recipe's draw
@@ -62,9 +62,9 @@ def clip_loss(
     grid = model.grid_for(shape.frames, shape.height, shape.width)
     plain = replace(recipe, batch=NOISE_LEVELS, text_dropout=0.0, mixforcing=None)
     total = 0.0
-    for place in range(NOISE_LEVELS):
-        batch = gathered([clip]).to(model.device)
-        draws = draw(plain, 0, [place], tuple(clip.latents.shape), grid).to(model.device)
-        with looking(plain, adapter, batch, draws, grid):
+    for slot in range(NOISE_LEVELS):
+        batch = batch_of([clip]).to(model.device)
+        draws = draw(plain, 0, [slot], tuple(clip.latents.shape), grid).to(model.device)
+        with batch_in_view(plain, adapter, batch, draws, grid):
             total += float(losses(plain, model, adapter, batch, draws, empty_text)[0])
     return total / NOISE_LEVELS

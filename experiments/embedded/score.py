@@ -25,7 +25,7 @@ from torch import Tensor
 
 from curvedray.adapter.adapter import Adapter
 from curvedray.adapter.file import load_adapter
-from curvedray.data.clips import Batch, VideoShape, encoded, gathered
+from curvedray.data.clips import Batch, VideoShape, batch_of, encoded
 from curvedray.data.sources import WorldFootage
 from curvedray.evaluate.estimators.clip_reader import GRID, Reading
 from curvedray.evaluate.estimators.embedded import Embedded
@@ -177,7 +177,7 @@ def denoising(setting: Setting, run: str | None) -> dict[str, Tensor]:
         adapter.attach(model.transformer)
     found: dict[str, list[Tensor]] = {}
     for seeds, _ in track(list(batches(setting.clips)), f"denoising, {run or 'no adapter'}"):
-        batch = gathered([encoded(footage[index], model, shape) for index in seeds])
+        batch = batch_of([encoded(footage[index], model, shape) for index in seeds])
         noise = torch.stack([noise_for(model, grid, 10_000 + index) for index in seeds])
         for level in LEVELS:
             sigma = torch.full((len(noise),), level)

@@ -14,12 +14,12 @@ from curvedray.data.clips import (
     EncodedOnTheFly,
     Skipped,
     VideoShape,
+    batch_of,
+    clip_at,
     clip_number,
     encoded,
     fitted,
-    gathered,
     in_near_distances,
-    readable,
 )
 from curvedray.data.folders import FolderFootage, write_folder
 from curvedray.errors import InputError
@@ -86,7 +86,7 @@ def test_without_a_map_no_token_is_supervised():
 def test_a_batch_keeps_every_clip_as_it_was():
     model = TinyModel()
     clips = [encoded(footage(i), model, SHAPE) for i in range(3)]
-    batch = gathered(clips)
+    batch = batch_of(clips)
     assert batch.cameras.batch_shape == (3,)
     for i, clip in enumerate(clips):
         torch.testing.assert_close(batch.latents[i], clip.latents)
@@ -100,22 +100,22 @@ def test_a_batch_keeps_every_clip_as_it_was():
 
 
 def test_each_clip_comes_once_an_epoch_in_an_order_that_depends_on_nothing_else():
-    stream = [clip_number(place, 7, seed=3) for place in range(28)]
+    stream = [clip_number(position, 7, seed=3) for position in range(28)]
     for epoch in range(4):
         assert sorted(stream[7 * epoch : 7 * epoch + 7]) == list(range(7))
     assert stream[:7] != stream[7:14]
-    assert stream[20:] == [clip_number(place, 7, seed=3) for place in range(20, 28)]
-    assert stream != [clip_number(place, 7, seed=4) for place in range(28)]
+    assert stream[20:] == [clip_number(position, 7, seed=3) for position in range(20, 28)]
+    assert stream != [clip_number(position, 7, seed=4) for position in range(28)]
 
 
 def test_a_broken_clip_is_passed_over_and_named():
     clips = EncodedOnTheFly(TinyFootage(4, broken=(2,)), TinyModel(), SHAPE)
     report = Skipped()
-    ids = [readable(clips, place, 0, report).id for place in range(8)]
+    ids = [clip_at(clips, position, 0, report).id for position in range(8)]
     assert "clip-2" not in ids
     assert list(report) == [(2, "clip-2: expected a video that can be decoded, got rubbish")]
     with pytest.raises(InputError, match="4 in a row"):
-        readable(EncodedOnTheFly(TinyFootage(4, broken=range(4)), TinyModel(), SHAPE), 0, 0, Skipped())
+        clip_at(EncodedOnTheFly(TinyFootage(4, broken=range(4)), TinyModel(), SHAPE), 0, 0, Skipped())
 
 
 # -- cache

@@ -8,20 +8,20 @@ from tiny import TinyModel, footage
 from train_tiny import TINY
 
 from curvedray.adapter.adapter import Adapter
-from curvedray.data.clips import VideoShape, encoded, gathered
+from curvedray.data.clips import VideoShape, batch_of, encoded
 from curvedray.data.sources import WorldFootage, video_shape
 from curvedray.encoding.attention import curved_ray_attention
 from curvedray.models.open import load_model
 from curvedray.radial.mixforcing import MixForcing
 from curvedray.training.estimate import kept_bytes
-from curvedray.training.objective import draw, looking, losses
+from curvedray.training.objective import batch_in_view, draw, losses, total_loss
 from curvedray.training.process import Process
 from curvedray.training.recipes import recipe as named_recipe
 
 SHAPE = VideoShape(9, 32, 48)
 
 
-def tiny_pass(config=TINY.adapter, recipe=TINY, seed=0, places=(0, 1)):
+def tiny_pass(config=TINY.adapter, recipe=TINY, seed=0, slots=(0, 1)):
     """A model, an adapter with every weight random, a batch and its draws."""
     model = TinyModel()
     adapter = Adapter(model.transformer, config).attach(model.transformer)
@@ -29,9 +29,9 @@ def tiny_pass(config=TINY.adapter, recipe=TINY, seed=0, places=(0, 1)):
     with torch.no_grad():
         for parameter in adapter.parameters():
             parameter.add_(0.1 * torch.randn(parameter.shape, generator=generator))
-    batch = gathered([encoded(footage(i), model, SHAPE) for i in range(len(places))])
+    batch = batch_of([encoded(footage(i), model, SHAPE) for i in range(len(slots))])
     grid = model.grid_for(9, 32, 48)
-    return model, adapter, batch, draw(recipe, 0, places, tuple(batch.latents.shape[1:]), grid), grid
+    return model, adapter, batch, draw(recipe, 0, slots, tuple(batch.latents.shape[1:]), grid), grid
 
 
 def test_the_radial_loss_sees_the_prediction_never_the_teacher():
@@ -40,7 +40,7 @@ def test_the_radial_loss_sees_the_prediction_never_the_teacher():
     for mixforcing in (None, MixForcing("video")):
         recipe = replace(TINY, mixforcing=mixforcing, adapter=config)
         model, adapter, batch, draws, grid = tiny_pass(config, recipe)
-        with looking(recipe, adapter, batch, draws, grid), torch.no_grad():
+        with batch_in_view(recipe, adapter, batch, draws, grid), torch.no_grad():
             found[mixforcing] = losses(recipe, model, adapter, batch, draws, model.encode_text([""])[0])
     (flow, radial), (forced_flow, forced_radial) = found.values()
     assert torch.equal(radial, forced_radial)
@@ -55,7 +55,7 @@ def test_gradient_checkpointing_changes_no_gradient():
         if checkpointing:
             model.transformer.enable_gradient_checkpointing()
             model.transformer.train()
-        with looking(TINY, adapter, batch, draws, grid):
+        with batch_in_view(TINY, adapter, batch, draws, grid):
             flow, radial = losses(TINY, model, adapter, batch, draws, model.encode_text([""])[0])
             (flow + radial).mean().backward()
         found.append({name: p.grad for name, p in adapter.named_parameters()})
@@ -63,7 +63,7 @@ def test_gradient_checkpointing_changes_no_gradient():
         torch.testing.assert_close(found[1][name], gradient, rtol=1e-4, atol=1e-6)
 
 
-def test_draws_depend_on_the_place_alone():
+def test_draws_depend_on_the_slot_alone():
     recipe = replace(TINY, batch=4, mixforcing=MixForcing("block"), steps=100)
     grid = TinyModel().grid_for(9, 32, 48)
     whole_batch = draw(recipe, 50, range(4), (4, 3, 4, 6), grid)
@@ -80,7 +80,7 @@ def test_autocast_leaves_the_geometry_in_float32(kind):
     q, k, v = torch.randn(3, 2, 1, grid.tokens, 24, generator=torch.Generator().manual_seed(0))
     teacher = batch.teacher(0.0)
     found = []
-    with looking(TINY, adapter, batch, draws, grid):
+    with batch_in_view(TINY, adapter, batch, draws, grid):
         for enabled in (False, True):
             with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
                 if kind == "ray":
@@ -107,7 +107,7 @@ def test_the_estimate_counts_what_autograd_keeps(name, width, tmp_path):
         adapter.attach(model.transformer)
     else:
         model.transformer.requires_grad_(True)
-    batch = gathered([encoded(WorldFootage(1, "train", shape)[0], model, shape)] * 2)
+    batch = batch_of([encoded(WorldFootage(1, "train", shape)[0], model, shape)] * 2)
     draws = draw(recipe, 0, [0, 1], model.latent_shape(grid), grid)
     weights = [*model.transformer.parameters(), *(adapter.parameters() if adapter is not None else [])]
     seen = {weight.untyped_storage().data_ptr() for weight in weights}
@@ -119,8 +119,19 @@ def test_the_estimate_counts_what_autograd_keeps(name, width, tmp_path):
             kept.append(tensor)
         return tensor
 
-    with looking(recipe, adapter, batch, draws, grid), torch.autograd.graph.saved_tensors_hooks(keep, lambda x: x):
+    with (
+        batch_in_view(recipe, adapter, batch, draws, grid),
+        torch.autograd.graph.saved_tensors_hooks(keep, lambda x: x),
+    ):
         found = losses(recipe, model, adapter, batch, draws, text)
     assert torch.isfinite(torch.stack(found)).all()
     measured = sum(tensor.untyped_storage().nbytes() for tensor in kept)
     assert kept_bytes(recipe, model.transformer, grid, process.clips_a_pass) == pytest.approx(measured, rel=0.25)
+
+
+def test_the_total_loss_is_the_papers_sum_and_does_not_depend_on_how_a_batch_is_split():
+    flow, radial = torch.rand(2, 6, generator=torch.Generator().manual_seed(0))
+    whole = total_loss(flow, radial, 1e-3)
+    torch.testing.assert_close(whole, flow.mean() + 1e-3 * radial.mean())
+    parts = [total_loss(flow[i : i + 2], radial[i : i + 2], 1e-3) for i in (0, 2, 4)]
+    torch.testing.assert_close(torch.stack(parts).mean(), whole)

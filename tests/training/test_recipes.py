@@ -7,8 +7,8 @@ import torch
 
 from curvedray.errors import InputError
 from curvedray.radial.mixforcing import MixForcing
-from curvedray.training.loop import learning_rate
 from curvedray.training.muon import Muon, orthogonal
+from curvedray.training.optimiser import learning_rate
 from curvedray.training.recipes import ABLATIONS, Recipe, differences, recipe, recipe_names, with_overrides
 
 
