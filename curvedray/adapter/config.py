@@ -3,21 +3,22 @@
 A method is a row of METHODS; nothing is chosen by looking inside a name.
 """
 
-import dataclasses
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from curvedray.cameras import TokenGrid
+from curvedray.configs import check_laws, config_of, number, record_of, whole
+from curvedray.encoding.curved import DEFAULT_PERIODS, OFFSETS, Periods, fitted_periods, log_spaced_frequencies
 from curvedray.errors import InputError
 
 Kind = Literal["curved", "ray", "prope", "gta", "plain", "concat", "copy"]
 CameraMap = Literal["orientation", "plucker", "pose"]
 NARROWEST_HEAD = 24  # channels that hold every ray and coordinate (3 rays x 4 coordinates) of a curved ray once
+MOST_HEADS, MOST_BREAKPOINTS, WIDEST = 128, 256, 16_384  # beyond what any transformer has: a slip of the hand
+FARTHEST_LOG_RADIUS, LONGEST_PERIOD = 30.0, 1e6  # e^30 near distances; a float32 phase has no digits left before that
 
 
 @dataclass(frozen=True)
@@ -60,9 +61,7 @@ class AdapterConfig:
     breakpoints: int = 5  # K
     rays_per_patch: int = 3  # A
     log_radius: tuple[float, float] = (-3.0, 3.0)  # where the predicted interval may lie
-    # Longest and shortest period of u, v, range (and depth, the fourth coordinate). The shortest of u and v are two
-    # patches of Wan's 30 x 52; `fitted_to` sets them for another grid.
-    periods: tuple[tuple[float, float], ...] = ((8.0, 2 / 52), (8.0, 2 / 30), (80.0, 2.0), (8.0, 2 / 52))
+    periods: Periods = DEFAULT_PERIODS  # longest and shortest of u, v, range and depth; `fitted_to` sets them by a grid
     query_rotation: bool = False  # rotate a query by its own (u, v), so that it knows its pixel
     fourth_coordinate: bool = False  # beta / norm: tells front from back
     orientation: bool = True  # absolute up and latitude maps
@@ -70,23 +69,27 @@ class AdapterConfig:
     supervise: Literal["all", "middle"] = "all"  # which curved blocks the radial loss sees
 
     def __post_init__(self) -> None:
+        farthest, longest = FARTHEST_LOG_RADIUS, LONGEST_PERIOD
         laws = [
             ("method", self.method in METHODS, f"one of {', '.join(METHODS)}"),
-            ("width", self.width is None or self.width > 0, "a positive number of channels, or null"),
-            ("heads", self.heads >= 1, "at least 1"),
-            ("breakpoints", self.breakpoints >= 1, "at least 1"),
-            ("rays_per_patch", self.rays_per_patch in (1, 2, 3), "1, 2 or 3"),
-            ("log_radius", self.log_radius[0] < self.log_radius[1], "two numbers, the lower first"),
+            ("curved_blocks", self.curved_blocks is None or _pair(self.curved_blocks), "two block numbers, or null"),
+            ("width", self.width is None or whole(self.width, 1, WIDEST), f"channels, 1 to {WIDEST}, or null"),
+            ("heads", whole(self.heads, 1, MOST_HEADS), f"1 to {MOST_HEADS}"),
+            ("breakpoints", whole(self.breakpoints, 1, MOST_BREAKPOINTS), f"1 to {MOST_BREAKPOINTS}"),
+            ("rays_per_patch", whole(self.rays_per_patch, 1, len(OFFSETS)), "1, 2 or 3"),
+            (
+                "log_radius",
+                _numbers(self.log_radius, -farthest, farthest) and self.log_radius[0] < self.log_radius[1],
+                f"two numbers from {-farthest:g} to {farthest:g}, the lower first",
+            ),
             (
                 "periods",
-                len(self.periods) == 4 and all(len(pair) == 2 and min(pair) > 0 for pair in self.periods),
-                "a positive (longest, shortest) for each of u, v, range and depth",
+                len(self.periods) == 4 and all(_numbers(pair, 1 / longest, longest) for pair in self.periods),
+                f"a (longest, shortest) for each of u, v, range and depth, from {1 / longest:g} to {longest:g}",
             ),
             ("supervise", self.supervise in ("all", "middle"), "all or middle"),
         ]
-        for name, holds, expected in laws:
-            if not holds:
-                raise InputError(f"AdapterConfig.{name}", expected, getattr(self, name))
+        check_laws(self, laws, "AdapterConfig.")
 
     @property
     def rule(self) -> Method:
@@ -113,61 +116,44 @@ class AdapterConfig:
         return tuple(blocks) if self.supervise == "all" else tuple(blocks[len(blocks) // 2 :][:1])
 
     def branch_width(self, dim: int) -> int:
-        """Channels of the branch on a backbone of `dim` channels, a whole number of 8-channel groups per head."""
-        step = 8 * self.heads
-        width = self.width or max(-(-dim // 8 // step) * step, NARROWEST_HEAD * self.heads)
-        if width % step or (self.rule.curved == "curved" and width < NARROWEST_HEAD * self.heads):
-            expected = f"a multiple of {step} of at least {NARROWEST_HEAD * self.heads}, for {self.heads} head(s)"
+        """Channels of the branch on a backbone of `dim` channels, a whole number of 8-channel groups per head.
+
+        A branch wider than its backbone is refused: it would be no adapter, and many heads could ask for gigabytes.
+        """
+        step, narrowest = 8 * self.heads, NARROWEST_HEAD * self.heads
+        width = self.width or max(-(-dim // 8 // step) * step, narrowest)
+        if width % step or (self.rule.curved == "curved" and width < narrowest):
+            expected = f"a multiple of {step} of at least {narrowest}, for {self.heads} head(s)"
             raise InputError("AdapterConfig.width", expected, width)
+        if width > max(dim, NARROWEST_HEAD):
+            expected = f"a branch no wider than its backbone's {dim} channels"
+            raise InputError("AdapterConfig", expected, f"{width}, in {self.heads} head(s)", "Ask for fewer heads.")
         return width
 
     def fitted_to(self, grid: TokenGrid) -> "AdapterConfig":
         """The same adapter with u and v periods that end at two patches of this grid."""
-        u, v, radius, depth = self.periods
-        finest = 2 / max(grid.cols, grid.rows)
-        return dataclasses.replace(
-            self, periods=((u[0], 2 / grid.cols), (v[0], 2 / grid.rows), radius, (depth[0], finest))
-        )
+        return replace(self, periods=fitted_periods(self.periods, grid))
 
     def frequencies(self, head_width: int) -> Float[Tensor, "c f"]:
         """Radians per unit of (u, v, range[, depth]), log-spaced, as many as the head's channels hold."""
         coordinates = 4 if self.fourth_coordinate else 3
         count = head_width // (2 * self.rays_per_patch * coordinates)
-        longest, shortest = torch.tensor(self.periods[:coordinates], dtype=torch.float64).unbind(-1)
-        step = torch.linspace(0, 1, count, dtype=torch.float64)
-        return (2 * math.pi / (longest[:, None] * (shortest / longest)[:, None] ** step)).float()
+        return log_spaced_frequencies(self.periods[:coordinates], count)
 
     # -- JSON
 
     def to_json(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)
+        return record_of(self)
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> "AdapterConfig":
         """Unknown keys and wrong types are refused: a typo must not train another model."""
-        defaults = dataclasses.asdict(cls())
-        unknown = sorted(set(record) - set(defaults))
-        if unknown:
-            raise InputError("adapter config", f"keys among {', '.join(defaults)}", ", ".join(unknown))
-        values: dict[str, Any] = {k: _tuples(v) for k, v in record.items()}
-        for name, value in values.items():
-            if not _fits(value, defaults[name], optional=name in ("width", "curved_blocks")):
-                raise InputError(f"adapter config: {name}", f"a value like {defaults[name]!r}", repr(value))
-        return cls(**values)
+        return config_of(cls, record, "adapter config")
 
 
-def _fits(value: object, default: object, optional: bool) -> bool:
-    """Whether a JSON value has the type of a field's default; an optional one is null, an integer or a pair."""
-    if optional:
-        pair = isinstance(value, tuple) and len(value) == 2 and all(type(i) is int for i in value)
-        return value is None or type(value) is int or pair
-    if isinstance(default, tuple):
-        if not isinstance(value, tuple) or len(value) != len(default):
-            return False
-        return all(_fits(mine, its, optional=False) for mine, its in zip(value, default, strict=True))
-    return type(value) is type(default) or (type(default) is float and type(value) is int)
+def _pair(value: object) -> bool:
+    return isinstance(value, tuple) and len(value) == 2 and all(whole(i, 0, WIDEST) for i in value)
 
 
-def _tuples(value: object) -> object:
-    """JSON's lists as the tuples they were."""
-    return tuple(_tuples(i) for i in value) if isinstance(value, list | tuple) else value
+def _numbers(value: object, low: float, high: float) -> bool:
+    return isinstance(value, tuple) and len(value) == 2 and all(number(i, low, high) for i in value)

@@ -21,7 +21,11 @@ from curvedray.cameras.lens import depth_of
 from curvedray.errors import InputError
 
 OFFSETS = ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0))  # of a patch's rays, (x, y) in patches: three of its corners
-LONGEST_BEARING, LONGEST_RANGE, SHORTEST_RANGE = 8.0, 80.0, 2.0  # periods; finer range only adds float32 noise
+
+Periods = tuple[tuple[float, float], ...]  # longest and shortest of u, v, range and depth
+# A frame is about one unit wide. The shortest of u, v and depth are two patches of Wan's 30 x 52; finer periods of
+# range only add float32 noise.
+DEFAULT_PERIODS: Periods = ((8.0, 2 / 52), (8.0, 2 / 30), (80.0, 2.0), (8.0, 2 / 52))
 
 
 def default_frequencies(
@@ -29,7 +33,7 @@ def default_frequencies(
 ) -> Float[Tensor, "c f"]:
     """Radians per unit of (u, v, range[, depth]) for heads of `dim` channels, with log-spaced periods.
 
-    u and v from 8 down to two patch widths (a frame is about one unit wide); range from 80 down to 2.
+    u and v from 8 down to two patches; range from 80 down to 2.
     """
     return _default_frequencies(grid, dim, rays, coordinates).clone()
 
@@ -39,12 +43,20 @@ def _default_frequencies(grid: TokenGrid, dim: int, rays: int, coordinates: int)
     count = dim // (2 * rays * coordinates)
     if count < 1:
         raise InputError("head width", f"at least {2 * rays * coordinates} channels for one frequency", dim)
-    finest = 2 / torch.tensor([grid.cols, grid.rows, 1, max(grid.cols, grid.rows)], dtype=torch.float64)
-    finest[2] = SHORTEST_RANGE
-    coarsest = torch.tensor([LONGEST_BEARING, LONGEST_BEARING, LONGEST_RANGE, LONGEST_BEARING], dtype=torch.float64)
+    return log_spaced_frequencies(fitted_periods(DEFAULT_PERIODS, grid)[:coordinates], count)
+
+
+def fitted_periods(periods: Periods, grid: TokenGrid) -> Periods:
+    """The same longest periods; those of u, v and depth end at two patches of this grid, that of range stays."""
+    (u, _), (v, _), span, (depth, _) = periods
+    return (u, 2 / grid.cols), (v, 2 / grid.rows), span, (depth, 2 / max(grid.cols, grid.rows))
+
+
+def log_spaced_frequencies(periods: Periods, count: int) -> Float[Tensor, "c f"]:
+    """Radians per unit, `count` for each coordinate: omega = 2 pi / period, periods even in their logarithm."""
+    longest, shortest = torch.tensor(periods, dtype=torch.float64).unbind(-1)
     step = torch.linspace(0, 1, count, dtype=torch.float64)
-    periods = coarsest[:, None] * (finest / coarsest)[:, None] ** step
-    return (2 * math.pi / periods)[:coordinates].float()
+    return (2 * math.pi / (longest[:, None] * (shortest / longest)[:, None] ** step)).float()
 
 
 def breakpoints(mu: Float[Tensor, "*batch"], sigma: Float[Tensor, "*batch"], num: int) -> Float[Tensor, "*batch k"]:

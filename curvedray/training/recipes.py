@@ -6,14 +6,12 @@ curvedray train quick steps=500 adapter.breakpoints=3    # dotted overrides; unk
 
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
-
-from pydantic import TypeAdapter, ValidationError
+from typing import Any, Literal
 
 from curvedray.adapter.config import AdapterConfig
+from curvedray.configs import check_laws, config_of, flattened, record_of
 from curvedray.data.sources import Data
 from curvedray.errors import InputError
 from curvedray.models.embedded.model import GRID as EMBEDDED_GRID
@@ -84,12 +82,7 @@ class Recipe:
             ("data.clips", self.data.clips >= 1, "at least 1"),
             ("optimiser.clip", self.optimiser.clip > 0, "a positive number"),
         ]
-        for name, holds, expected in laws:
-            if not holds:
-                value: Any = self
-                for part in name.split("."):
-                    value = getattr(value, part)
-                raise InputError(name, expected, value)
+        check_laws(self, laws)
         if self.mixforcing is not None and not (self.what == "adapter" and self.adapter.rule.predicts_radius):
             got = self.adapter.method if self.what == "adapter" else "the backbone"
             raise InputError("mixforcing", "an adapter of a method that predicts radii", got)
@@ -100,19 +93,11 @@ class Recipe:
         return self.what == "adapter" and self.radial_weight > 0 and self.adapter.rule.predicts_radius
 
     def to_json(self) -> dict[str, Any]:
-        return dict(json.loads(json.dumps(asdict(self))))
+        return record_of(self)
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> "Recipe":
-        _check_keys(record, cls, "")
-        try:
-            return TypeAdapter(cls).validate_python(record)
-        except ValidationError as error:
-            first = error.errors()[0]
-            if isinstance(first.get("ctx", {}).get("error"), InputError):
-                raise first["ctx"]["error"] from error
-            name = ".".join(str(i) for i in first["loc"])
-            raise InputError(name, first["msg"].lower(), repr(first["input"])) from error
+        return config_of(cls, record, "recipe")
 
 
 # -- overrides
@@ -140,42 +125,17 @@ def with_overrides(recipe: Recipe, overrides: Iterable[str]) -> Recipe:
 
 def differences(a: Recipe, b: Recipe) -> list[str]:
     """Dotted keys in which two recipes differ, with both values."""
-    flat_a, flat_b = _flat(a.to_json()), _flat(b.to_json())
+    flat_a, flat_b = flattened(a.to_json()), flattened(b.to_json())
     keys = sorted(set(flat_a) | set(flat_b))
     return [f"{key}: {flat_a.get(key)} / {flat_b.get(key)}" for key in keys if flat_a.get(key) != flat_b.get(key)]
 
 
 def _value(text: str) -> Any:
     try:
-        return json.loads(text)
+        value = json.loads(text)
+        return int(value) if isinstance(value, float) and value.is_integer() else value  # steps=1e4
     except ValueError:
         return {"None": None, "True": True, "False": False}.get(text, text)  # `none` is a word: a method bears it
-
-
-def _flat(record: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in record.items():
-        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
-    return flat
-
-
-def _check_keys(record: dict[str, Any], kind: type, prefix: str) -> None:
-    """Refuse keys that a recipe does not have, with the nearest that it has: a typo must not train another model."""
-    hints = get_type_hints(kind)
-    known = [i.name for i in fields(kind)]
-    for key, value in record.items():
-        if key not in known:
-            near = get_close_matches(key, known, n=3, cutoff=0.5)
-            fix = f"Did you mean {' or '.join(prefix + i for i in near)}?" if near else ""
-            raise InputError("recipe", f"keys among {', '.join(known)}", prefix + key, fix)
-        inner = _dataclass_in(hints[key])
-        if isinstance(value, dict) and inner is not None:
-            _check_keys(value, inner, f"{prefix}{key}.")
-
-
-def _dataclass_in(hint: Any) -> type | None:
-    options = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-    return next((i for i in options if is_dataclass(i) and isinstance(i, type)), None)
 
 
 # -- the runs

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -86,6 +87,16 @@ def test_config_round_trips_and_refuses_what_it_does_not_know() -> None:
         ({"heads": "two"}, "heads"),
         ({"periods": [[8, 1]]}, "periods"),
         ({"orientation": 1}, "orientation"),
+        ({"heads": True}, "heads"),
+        ({"heads": 0}, "heads: expected 1 to"),
+        ({"heads": 10**40}, "heads"),
+        ({"breakpoints": 10**9}, "breakpoints"),
+        ({"width": 2.5}, "width"),
+        ({"log_radius": [float("nan"), 3.0]}, "finite"),
+        ({"log_radius": [0.0, 1e9]}, "log_radius"),
+        ({"periods": [[8, 0], [8, 1], [80, 2], [8, 1]]}, "periods"),
+        ({"curved_blocks": [1]}, "curved_blocks"),
+        ({"curved_blocks": [-1, 2]}, "curved_blocks"),
     ):
         with pytest.raises(InputError, match=complaint):
             AdapterConfig.from_json(record)
@@ -93,6 +104,23 @@ def test_config_round_trips_and_refuses_what_it_does_not_know() -> None:
     assert AdapterConfig().curved(8) == range(2, 6)
     assert AdapterConfig(supervise="middle").supervised(30) == (15,)
     assert len(AdapterConfig(supervise="all").supervised(30)) == 10
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"heads": float("nan")}, {"heads": "2"}, {"log_radius": 3.0}, {"width": float("inf")}]
+)
+def test_a_config_made_in_python_is_held_to_the_same_laws(wrong: dict[str, Any]) -> None:
+    ((name, value),) = wrong.items()
+    config = AdapterConfig()
+    object.__setattr__(config, name, value)  # past the test run's own type checks, as a user's call is
+    with pytest.raises(InputError, match=rf"AdapterConfig\.{name}"):
+        config.__post_init__()
+
+
+def test_a_branch_wider_than_its_backbone_is_refused_before_it_is_made() -> None:
+    """A hundred heads of 24 channels on 48 would be fifty times the backbone's attention."""
+    with pytest.raises(InputError, match=r"no wider than its backbone's 48 channels.*fewer heads"):
+        Adapter(tiny_transformer(), AdapterConfig(heads=100))
 
 
 # -- UCPE
