@@ -11,13 +11,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, fields, is_dataclass
 from difflib import get_close_matches
 from types import UnionType
-from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from curvedray.errors import InputError
 from curvedray.inputs import reading
-
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
 
 Config = TypeVar("Config")
 
@@ -32,7 +29,7 @@ def config_of(kind: type[Config], record: object, name: str) -> Config:
 
     A typo must not train another model, and `true` is not one head.
     """
-    from pydantic import ValidationError
+    from pydantic import TypeAdapter, ValidationError
 
     if not isinstance(record, dict):
         raise InputError(name, "names and values", type(record).__name__)
@@ -43,8 +40,7 @@ def config_of(kind: type[Config], record: object, name: str) -> Config:
     with reading(name, "values that JSON can hold"):
         text = json.dumps(record)
     try:
-        config: Config = _checker(kind).validate_json(text, strict=True)  # lists are tuples; nothing else is bent
-        return config
+        return TypeAdapter(kind).validate_json(text, strict=True)  # JSON's lists are tuples; nothing else is bent
     except ValidationError as error:
         first = error.errors()[0]
         inner = first.get("ctx", {}).get("error")
@@ -92,13 +88,6 @@ def flattened(record: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     for key, value in record.items():
         flat |= flattened(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
     return flat
-
-
-@functools.cache
-def _checker(kind: Any) -> "TypeAdapter[Any]":
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(kind)
 
 
 def _floats(value: object) -> Iterator[float]:
