@@ -168,11 +168,23 @@ class Lens:
         ratio = self.focal.new_tensor([width / self.size[0], height / self.size[1]])
         return replace(self, focal=self.focal * ratio, center=self.center * ratio, size=(width, height))
 
+    def fitted(self, width: int, height: int) -> "Lens":
+        """The same view across the width of an image of any shape; rows are added or cut evenly above and below."""
+        if self.same_shape(width, height):
+            return self.sized(width, height)
+        ratio = width / self.size[0]
+        below = self.center.new_tensor([0.0, (height - self.size[1] * ratio) / 2])
+        return replace(self, focal=self.focal * ratio, center=self.center * ratio + below, size=(width, height))
+
+    def same_shape(self, width: int, height: int) -> bool:
+        """Whether an image has this lens's ratio of width to height, but for rounding to whole patches."""
+        return min(width, height) > 0 and abs(math.log(self.size[0] / self.size[1] * height / width)) <= SHAPE_TOLERANCE
+
     def sized(self, width: int, height: int) -> "Lens":
         """The lens on an image's pixels. One for an image of another shape would be stretched, so it is refused."""
         if self.size == (width, height):
             return self
-        if abs(math.log(self.size[0] / self.size[1] * height / width)) > SHAPE_TOLERANCE:
+        if not self.same_shape(width, height):
             fix = "Choose a size of the lens's shape, or crop the lens (Lens.cropped)."
             raise InputError(
                 "lens", f"an image shaped like {width} x {height}", f"{self.size[0]} x {self.size[1]}", fix

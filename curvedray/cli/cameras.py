@@ -2,12 +2,15 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from curvedray.cli.shared import Options, pixels, reader_options
-from curvedray.errors import InputError
+from curvedray.cli.shared import Options, file_cameras, pixels, reader_options
+from curvedray.errors import InputError, quoted
+
+if TYPE_CHECKING:
+    from curvedray.cameras import Cameras
 
 group = typer.Typer(help="Camera files and moves: describe, make, convert, list.", no_args_is_help=True)
 
@@ -16,8 +19,8 @@ Near = Annotated[
     float | None,
     typer.Option(help="Near distance, in the file's unit (of moves: in metres); the result is in unit `near`."),
 ]
-Size = Annotated[str | None, typer.Option(help="Image size as WIDTHxHEIGHT (832x480), unless the file says it.")]
-LensName = Annotated[str | None, typer.Option("--lens", help="A lens by name (pinhole-90), unless the file has one.")]
+Size = Annotated[str | None, typer.Option(help="Image size as WIDTHxHEIGHT (832x480); a file's lens is fitted to it.")]
+LensName = Annotated[str | None, typer.Option("--lens", help="A lens by name (pinhole-90), in place of the file's.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -47,8 +50,7 @@ def describe(
             raise InputError("describe", "a file with its options, or --move, not both", file or format or option)
         cameras = _moved(move, lens, frames, size, near)
     else:
-        cameras, found, reason = _read(file, format, size, lens, option)
-        cameras = _adjusted(cameras, near, frames)
+        cameras, found, reason = _read(file, format, option, lens, size, frames, near)
     description = say(cameras)
     if as_json:
         typer.echo(json.dumps(description.to_dict() | {"format": found}, indent=2))
@@ -103,8 +105,7 @@ def convert(
     """Read one camera format and write another; rescaled, resampled or moved to the origin if asked."""
     from curvedray.formats import write_cameras
 
-    cameras, found, _ = _read(source, source_format, size, lens, option)
-    cameras = _adjusted(cameras, near, frames)
+    cameras, found, _ = _read(source, source_format, option, lens, size, frames, near)
     write_cameras(cameras.relative_to_first() if relative else cameras, target, target_format)
     _report(cameras, target, f"{source} ({found}) -> ", as_json)
 
@@ -160,7 +161,7 @@ def _tables() -> dict[str, list[dict[str, Any]]]:
     return {"moves": moves, "lenses": lenses, "formats": formats}
 
 
-def _moved(move: str, lens: str | None, frames: int | None, size: str | None, near: float | None) -> Any:
+def _moved(move: str, lens: str | None, frames: int | None, size: str | None, near: float | None) -> "Cameras":
     from curvedray.cameras.named_lenses import named_lens
     from curvedray.moves.trajectory import trajectory
 
@@ -169,33 +170,37 @@ def _moved(move: str, lens: str | None, frames: int | None, size: str | None, ne
     return trajectory(move, chosen, 81 if frames is None else frames, near=near)
 
 
-def _read(file: Path | None, format: str | None, size: str | None, lens: str | None, option: list[str] | None) -> Any:
-    """The file's cameras, its format's name, and how that is known."""
-    from curvedray.formats import detect_format, read_cameras
+def _read(
+    file: Path | None,
+    format: str | None,
+    options: list[str] | None,
+    lens: str | None,
+    size: str | None,
+    frames: int | None,
+    near: float | None,
+) -> "tuple[Cameras, str, str]":
+    """The file's cameras as asked for, its format's name, and how that is known; what was changed goes to stderr."""
+    from curvedray.formats import detect_format
 
     if file is None:
         raise InputError("describe", "a camera file, or --move", "neither")
-    options = reader_options(option)
-    given = {"size": pixels(size), "lens": lens}
-    options |= {name: value for name, value in given.items() if value is not None}
+    said = reader_options(options)
     name, reason = (format, "as you said") if format else detect_format(file)
-    return read_cameras(file, name, **options), name, reason
+    cameras, changed = file_cameras(file, name, said, lens, pixels(size), frames)
+    for words in changed:
+        _say(f"{file}: {words}")
+    return cameras if near is None else cameras.scaled(near), name, reason
 
 
-def _adjusted(cameras: Any, near: float | None, frames: int | None) -> Any:
-    from curvedray.moves.trajectory import resample
-
-    cameras = cameras if near is None else cameras.scaled(near)
-    return cameras if frames is None else resample(cameras, frames)
-
-
-def _report(cameras: Any, file: Path, source: str, as_json: bool) -> None:
+def _report(cameras: "Cameras", file: Path, source: str, as_json: bool) -> None:
     """What was written: JSON on stdout, or words on stderr, so that stdout is only ever the result."""
-    from rich.console import Console
-
     if as_json:
         typer.echo(json.dumps({"file": str(file), "frames": len(cameras), "unit": cameras.unit}))
         return
     count = f"{len(cameras)} camera{'s' * (len(cameras) != 1)}"
-    words = f"{source}{file}: {count}, unit {cameras.unit}"
-    Console(stderr=True, highlight=False, soft_wrap=True).print(words, markup=False)
+    _say(f"{source}{file}: {count}, unit {cameras.unit}")
+
+
+def _say(words: str) -> None:
+    """On stderr, as stdout is only ever the result."""
+    typer.echo(quoted(words), err=True)

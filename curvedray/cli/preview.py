@@ -2,12 +2,12 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from curvedray.cli.progress import tracked
-from curvedray.cli.shared import Options, pixels, reader_options
+from curvedray.cli.shared import Options, file_cameras, pixels, reader_options
 from curvedray.errors import InputError
 
 if TYPE_CHECKING:
@@ -37,6 +37,9 @@ def preview(
     as_json: Annotated[bool, typer.Option("--json", help="Print the description and the files as JSON.")] = False,
 ) -> None:
     """Render, in seconds, what a camera would see, beside its path and its lens: a video and a PNG."""
+    from dataclasses import replace
+
+    from curvedray.formats import detect_format
     from curvedray.media.image import write_png
     from curvedray.media.video import video_path, write_video
     from curvedray.world.preview import preview as look
@@ -50,7 +53,11 @@ def preview(
     else:
         if move is not None:
             raise InputError("preview", "--move or --camera", "both")
-        cameras = _read(camera, reader_options(option), lens, frames, size, fps)
+        found = detect_format(camera).name
+        cameras, changed = file_cameras(camera, found, reader_options(option), lens, pixels(size), frames)
+        cameras = cameras if fps is None else replace(cameras, fps=fps)
+        for words in changed:
+            typer.echo(f"{camera}: {words}", err=True)
     seen = look(
         cameras,
         place,
@@ -81,33 +88,9 @@ def _moved(
 
     if move is None:
         raise InputError("preview", "--move or --camera", "neither")
-    glass = named_lens("pinhole-90" if lens is None else lens, *(pixels(size) or (832, 480)))
-    near = scene_near(scene, glass)
-    return trajectory(move, glass, 81 if frames is None else frames, fps=16.0 if fps is None else fps, near=near)
-
-
-def _read(
-    file: Path, said: dict[str, Any], lens: str | None, frames: int | None, size: str | None, fps: float | None
-) -> "Cameras":
-    """The cameras of a file. A size or lens that its format does not take changes the lens it has."""
-    from dataclasses import replace
-    from inspect import signature
-
-    from curvedray.cameras.named_lenses import named_lens
-    from curvedray.formats import FORMATS, detect_format, read_cameras
-    from curvedray.moves.trajectory import resample
-
-    wanted = pixels(size)
-    known = signature(FORMATS[detect_format(file).name].read).parameters
-    options: dict[str, Any] = {"size": wanted, "lens": lens}
-    taken = {name: i for name, i in options.items() if i is not None and name in known}
-    cameras = read_cameras(file, **(said | taken))
-    if wanted is not None and cameras.lens.size != wanted:
-        cameras = replace(cameras, lens=cameras.lens.resized(*wanted))
-    if lens is not None and "lens" not in known:
-        cameras = replace(cameras, lens=named_lens(lens, *cameras.lens.size))
-    cameras = cameras if frames is None else resample(cameras, frames)
-    return cameras if fps is None else replace(cameras, fps=fps)
+    chosen = named_lens("pinhole-90" if lens is None else lens, *(pixels(size) or (832, 480)))
+    near = scene_near(scene, chosen)
+    return trajectory(move, chosen, 81 if frames is None else frames, fps=16.0 if fps is None else fps, near=near)
 
 
 def _scene(text: str) -> "Scene":

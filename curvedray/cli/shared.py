@@ -1,17 +1,25 @@
 """What several commands ask for and show alike."""
 
 import ast
-from typing import Annotated, Any
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from curvedray.errors import InputError
 
-LARGEST_SIDE = 8192  # pixels; a larger one is a slip of the finger, and more than a video player takes
+if TYPE_CHECKING:
+    from curvedray.cameras import Cameras
 
-# What every format takes, with its types, and what `--option` must not say for it.
+LARGEST_SIDE = 8192  # pixels; a larger one is a slip of the finger, and more than a video player takes
+LONGEST_OPTION = 1000  # characters
+LARGEST_WHOLE = 10**18  # of an option's value; larger ones fit no reader's number
+
+# What every format takes, with its types; and arguments of the reader that have options of their own here.
 COMMON_OPTIONS = {"unit": (str,), "fps": (int, float), "mirrored_world": (bool,)}
-SAID_OTHERWISE = ("path", "format", "dtype")
+NOT_OPTIONS = ("path", "format", "dtype")
 
 Options = Annotated[
     list[str] | None, typer.Option("--option", help="A reader's own option as NAME=VALUE; may be repeated.")
@@ -19,13 +27,16 @@ Options = Annotated[
 
 
 def pixels(size: str | None) -> tuple[int, int] | None:
-    """832x480 -> (832, 480); nothing stays nothing."""
+    """832x480 -> (832, 480), always width first; nothing stays nothing."""
     if size is None:
         return None
-    width, _, height = size.lower().partition("x")
-    if not all(side.isdecimal() and len(side) < 6 and 0 < int(side) <= LARGEST_SIDE for side in (width, height)):
-        raise InputError("--size", f"WIDTHxHEIGHT, such as 832x480, each from 1 to {LARGEST_SIDE}", size)
-    return int(width), int(height)
+    sides = [i.strip() for i in re.split("[xX×]", size)]
+    if len(sides) == 2 and all(re.fullmatch("[0-9]{1,5}", i) for i in sides):
+        width, height = (int(i) for i in sides)
+        if 0 < width <= LARGEST_SIDE and 0 < height <= LARGEST_SIDE:
+            return width, height
+    fix = "The number of frames goes in --frames." if len(sides) == 3 else ""
+    raise InputError("--size", f"WIDTHxHEIGHT, such as 832x480, each from 1 to {LARGEST_SIDE}", size, fix)
 
 
 def reader_options(options: list[str] | None) -> dict[str, Any]:
@@ -37,13 +48,56 @@ def _option(text: str) -> tuple[str, Any]:
     """NAME=VALUE, where a value that is a Python literal (a number, a tuple, True) is taken as that, else as text."""
     name, equals, said = text.partition("=")
     name = name.replace("-", "_")
-    if not (name and equals) or name in SAID_OTHERWISE:
+    if not (name and equals) or name in NOT_OPTIONS:
         raise InputError("--option", "NAME=VALUE, a reader's own option", text)
-    try:
-        value = ast.literal_eval(said)
-    except (ValueError, SyntaxError):
-        value = said
+    value = _value(name, said)
     kinds = COMMON_OPTIONS.get(name, (object,))
     if not isinstance(value, kinds) or (isinstance(value, bool) and float in kinds):
         raise InputError(f"--option {name}", " or ".join(kind.__name__ for kind in kinds), repr(value))
     return name, value
+
+
+def _value(name: str, said: str) -> Any:
+    """A number, True or False, None, text, or a list of numbers; nothing that nests deeper or fits no number."""
+    if len(said) > LONGEST_OPTION:
+        raise InputError(f"--option {name}", f"at most {LONGEST_OPTION} characters", said)
+    try:
+        value = ast.literal_eval(said)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return said
+    inside = list(value) if isinstance(value, (list, tuple)) else [value]
+    for item in inside:
+        if not isinstance(item, (bool, int, float, str, type(None))):
+            raise InputError(f"--option {name}", "a number, text, True or False, or a list of them", said)
+        if isinstance(item, int) and abs(item) >= LARGEST_WHOLE:
+            raise InputError(f"--option {name}", "a number of at most 18 digits", said)
+    return value
+
+
+def file_cameras(
+    file: Path,
+    format: str,
+    options: dict[str, Any],
+    lens: str | None = None,
+    size: tuple[int, int] | None = None,
+    frames: int | None = None,
+) -> "tuple[Cameras, list[str]]":
+    """A camera file's path, with the lens, size and frames asked for, and what that changed, in words.
+
+    A format that carries no lens or no size is told them; the lens, size and frames that a file has are changed.
+    """
+    from inspect import signature
+
+    from curvedray.cameras.named_lenses import named_lens
+    from curvedray.formats import FORMATS, read_cameras
+    from curvedray.moves.trajectory import fitted_to
+
+    takes = signature(FORMATS[format].read).parameters if format in FORMATS else {}
+    told = {name: i for name, i in (("size", size), ("lens", lens)) if i is not None and name in takes}
+    cameras = read_cameras(file, format, **(options | told))
+    changed = []
+    if lens is not None and "lens" not in takes:
+        changed.append(f"the file's lens was replaced by {lens}")
+        cameras = replace(cameras, lens=named_lens(lens, *(size or cameras.lens.size)))
+    cameras, refitted = fitted_to(cameras, frames or len(cameras), *(size or cameras.lens.size))
+    return cameras, changed + refitted

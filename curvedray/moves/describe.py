@@ -7,10 +7,10 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from curvedray.cameras import Cameras, Unit
+from curvedray.cameras.angles import yaw_pitch_roll
 from curvedray.errors import InputError
 from curvedray.moves.move import KINDS, Move, Quantity, Sequence, Step, Together, plain
 from curvedray.moves.recognise import recognise
-from curvedray.moves.trajectory import yaw_pitch_roll
 
 LENGTHS: dict[Unit, str] = {"near": "near distances", "metric": "metres", "arbitrary": "units of unknown size"}
 WIDE_XI, FISHEYE_XI = 0.05, 0.8  # where a lens stops being called a pinhole, and a wide angle

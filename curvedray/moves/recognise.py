@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from curvedray.cameras import Cameras
+from curvedray.cameras.angles import yaw_pitch_roll
 from curvedray.moves.move import Move, Quantity, Sequence, Step, Together
-from curvedray.moves.trajectory import yaw_pitch_roll
 
 Array = NDArray[np.float64]
 STILL_LENGTH = 1e-3  # of the unit: a camera that moves less stands still

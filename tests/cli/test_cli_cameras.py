@@ -1,5 +1,6 @@
 """`curvedray cameras` as a user meets it: words, JSON, files, and mistakes told in one sentence."""
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 
 from curvedray.cameras.named_lenses import named_lens
 from curvedray.cli import app
+from curvedray.cli.shared import pixels, reader_options
 from curvedray.errors import InputError
 from curvedray.formats import read_cameras, write_cameras
 from curvedray.moves.trajectory import trajectory
@@ -73,6 +75,69 @@ def test_convert_moves_rescales_and_resamples(orbit: Path, tmp_path: Path) -> No
     assert len(home) == 33
     expected = cameras[10:].relative_to_first().scaled(0.5).world_from_camera[-1]
     assert torch.allclose(home.world_from_camera[-1], expected, atol=1e-5)
+
+
+def test_a_file_is_fitted_to_a_size_and_a_number_of_frames(orbit: Path, tmp_path: Path) -> None:
+    """A trajectory is a curve: what one command writes, another takes at its own size, and says so."""
+    result = CliRunner().invoke(
+        app, ["cameras", "convert", str(orbit), str(tmp_path / "small.json"), "--size", "96x64", "--frames", "17"]
+    )
+    assert result.exit_code == 0, result.output
+    assert "the path of 81 frames was resampled to 17" in result.stderr
+    assert "832 x 480 became 96 x 64 pixels" in result.stderr
+    small = read_cameras(tmp_path / "small.json")
+    assert (len(small), small.lens.size) == (17, (96, 64))
+    assert small.lens.hfov.item() == pytest.approx(150, abs=0.01)
+    run("convert", orbit, tmp_path / "flat.json", "--lens", "pinhole-90")
+    assert read_cameras(tmp_path / "flat.json").lens.xi == 0
+
+
+@pytest.mark.parametrize("size", ["832x480", "832X480", " 832 x 480", "832×480"])
+def test_sizes_are_width_by_height(size: str) -> None:
+    assert pixels(size) == (832, 480)
+
+
+@pytest.mark.parametrize("size", ["", "x", "832", "1x", "-1x4", "1.5x4", "٨٣٢x٤٨٠", "8²x9", "1" * 5000 + "x1", "8_3x4"])
+def test_what_is_no_size_is_refused(size: str) -> None:
+    with pytest.raises(InputError, match="WIDTHxHEIGHT"):
+        pixels(size)
+
+
+def test_frames_in_a_size_are_sent_to_their_own_option() -> None:
+    with pytest.raises(InputError, match="--frames"):
+        pixels("81x480x832")
+
+
+def test_options_are_numbers_text_or_lists_of_them() -> None:
+    said = ["a=3", "b=0.5", "c=(1, 2)", "d=True", "e=cam03", "f-g=None", "h=٣", "i=[[", "j={1: []", "k=0x", "l={[]: 1}"]
+    assert reader_options(said) == {
+        "a": 3,
+        "b": 0.5,
+        "c": (1, 2),
+        "d": True,
+        "e": "cam03",
+        "f_g": None,
+        "h": "٣",
+        "i": "[[",
+        "j": "{1: []",
+        "k": "0x",
+        "l": "{[]: 1}",  # no literals, so text
+    }
+
+
+NO_OPTIONS = ["((1,),)", "{1: 2}", "1j", "b'x'", "9" * 30, "9" * 5000, "x" * 5000]
+
+
+@pytest.mark.parametrize("value", NO_OPTIONS, ids=range(len(NO_OPTIONS)))
+def test_options_that_no_reader_takes_are_refused(value: str) -> None:
+    with pytest.raises(InputError, match="--option camera"):
+        reader_options([f"camera={value}"])
+
+
+@pytest.mark.parametrize("value", ["[" * 400 + "]" * 400, "-" * 900 + "1", "9" * 900 + ".", "\0\0"], ids=range(4))
+def test_options_that_break_the_parser_do_not_break_the_command(value: str) -> None:
+    with contextlib.suppress(InputError):
+        assert reader_options([f"camera={value}"]).keys() == {"camera"}
 
 
 def test_list_has_every_move_lens_and_format() -> None:

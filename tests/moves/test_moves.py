@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from curvedray.cameras import Lens
 from curvedray.errors import InputError
+from curvedray.moves.actions import EASES
 from curvedray.moves.move import ALIASES, KINDS, Move, Quantity, Sequence, Step, Together
 from curvedray.moves.text import move, parse_moves
-from curvedray.moves.trajectory import EASES, trajectory
+from curvedray.moves.trajectory import trajectory
 
 LENS = Lens.from_fov(torch.tensor(90.0, dtype=torch.float64), 0.0)
 

@@ -6,11 +6,13 @@ import pytest
 import torch
 
 from curvedray.cameras import Lens, inverse_pose
+from curvedray.cameras.named_lenses import named_lens
 from curvedray.errors import InputError
+from curvedray.moves.actions import EASES
 from curvedray.moves.describe import describe
 from curvedray.moves.move import KINDS, Step
 from curvedray.moves.text import move, parse_moves
-from curvedray.moves.trajectory import EASES, keyframes, look_at, resample, trajectory
+from curvedray.moves.trajectory import fitted_to, keyframes, look_at, resample, trajectory
 
 LENS = Lens.from_fov(torch.tensor(90.0, dtype=torch.float64), 0.0)
 FISHEYE = Lens.from_fov(torch.tensor(150.0, dtype=torch.float64), 1.0)
@@ -275,3 +277,38 @@ def test_look_at_faces_its_target_and_stays_level() -> None:
     assert facing[1, 1, 0] == 0
     with pytest.raises(InputError, match="above or below"):
         look_at(places[:1], torch.tensor([0.0, -3.0, 0.0], dtype=torch.float64))
+
+
+def test_a_path_is_fitted_to_another_number_of_frames_and_another_image():
+    path = trajectory("orbit left 40deg and zoom in 1.2x", named_lens("fisheye-150", 832, 480), 81)
+    fitted, changed = fitted_to(path, 17, 96, 64)
+    assert len(fitted) == 17
+    assert fitted.lens.size == (96, 64)
+    assert len(changed) == 2
+    assert "81 frames" in changed[0]
+    assert "17" in changed[0]
+    assert "832 x 480" in changed[1]
+    assert "96 x 64" in changed[1]
+    # every 5th frame of the old path is a frame of the new one, and the view across stays
+    assert torch.allclose(fitted.world_from_camera, path.world_from_camera[::5], atol=1e-6)
+    assert torch.allclose(fitted.lens.hfov, path.lens.hfov[::5], atol=1e-3)
+    assert (fitted.lens.vfov > path.lens.vfov[::5]).all()
+    assert fitted.fps == pytest.approx(16 * 16 / 80)
+
+
+def test_fitting_to_what_it_is_changes_nothing():
+    path = trajectory("pan left 20deg", LENS, 9)
+    fitted, changed = fitted_to(path, 9, *LENS.size)
+    assert changed == []
+    assert fitted is path
+
+
+def test_a_fitted_image_shows_the_same_rays_in_its_middle():
+    """A taller and a flatter image of the same width: a ray lands on the same column, as far from the middle row."""
+    lens = Lens(torch.tensor([400.0, 410.0]), torch.tensor([300.0, 250.0]), torch.tensor(0.7), (640, 480))
+    points = torch.randn(50, 3) + torch.tensor([0.0, 0.0, 3.0])
+    before = lens.project(points)[0]
+    for height in (100, 333, 900):
+        after = lens.fitted(320, height).project(points)[0]
+        expected = torch.stack([before[:, 0] / 2, (before[:, 1] - 240) / 2 + height / 2], -1)
+        torch.testing.assert_close(after, expected, atol=1e-3, rtol=1e-4)
