@@ -16,8 +16,9 @@ from curvedray.cameras.named_lenses import named_lens
 from curvedray.formats import write_cameras
 from curvedray.generation.generate import Generated, generate
 from curvedray.generation.recipe import Parts
+from curvedray.media.distances import radial_picture
 from curvedray.media.image import write_png
-from curvedray.media.pictures import contact_sheet, enlarged, radial_picture
+from curvedray.media.pictures import contact_sheet, enlarged
 from curvedray.media.video import write_gif, write_video
 from curvedray.moves.describe import describe
 from curvedray.moves.trajectory import trajectory

@@ -35,6 +35,7 @@ UNREADABLE = (
     *(OverflowError, NotImplementedError, RuntimeError, AttributeError, AssertionError),
     *(struct.error, zlib.error, zipfile.BadZipFile, tokenize.TokenError),
 )
+FOREIGN = ("SafetensorError", "FFmpegError")  # asked by name, so that safetensors and PyAV need not be imported
 
 
 @contextmanager
@@ -47,7 +48,7 @@ def reading(name: str, expected: str, fix: str = "") -> Iterator[None]:
     except UNREADABLE as error:
         raise InputError(name, expected, first_line(error), fix) from error
     except Exception as error:
-        if type(error).__name__ != "SafetensorError":  # asked by name, so that it need not be imported
+        if not any(kind.__name__ in FOREIGN for kind in type(error).__mro__):
             raise
         raise InputError(name, expected, first_line(error), fix) from error
 

@@ -19,8 +19,9 @@ from curvedray.cameras import TokenGrid
 from curvedray.errors import InputError
 from curvedray.generation.generate import Callback, Generated, generate
 from curvedray.generation.recipe import Parts, VideoRecipe
+from curvedray.media.distances import radial_picture
 from curvedray.media.image import write_png
-from curvedray.media.pictures import PathPlot, contact_sheet, enlarged, radial_picture
+from curvedray.media.pictures import PathPlot, contact_sheet, enlarged
 from curvedray.media.video import write_video
 from curvedray.models.interface import BaseIdentity, VideoModel
 from curvedray.radial.interval import RadialInterval

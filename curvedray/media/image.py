@@ -8,7 +8,7 @@ from torch import Tensor
 
 from curvedray.errors import InputError
 from curvedray.files import named_file, whole_file
-from curvedray.inputs import first_line, input_file
+from curvedray.inputs import first_line, input_file, reading
 from curvedray.media.video import check_frames
 
 
@@ -24,13 +24,19 @@ def write_png(image: UInt8[Tensor, "h w 3"], path: str | Path) -> Path:
 
 
 def read_image(path: str | Path) -> UInt8[Tensor, "h w 3"]:
-    """A still image as red, green, blue; transparency is dropped."""
+    """A still image as red, green, blue; transparency is dropped. Its size is looked at before it is decoded."""
+    import warnings
+
     import numpy as np
     from PIL import Image
 
-    path = input_file(path)
-    try:
-        with Image.open(path) as picture:
-            return torch.from_numpy(np.array(picture.convert("RGB")))
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise InputError(str(path), "an image that can be decoded", first_line(error)) from error
+    path = input_file(path, "an image")
+    with reading(str(path), "an image that can be decoded", "Is the file complete?"), warnings.catch_warnings():
+        # Pillow's own guard, 89 million pixels, warns; twice as many are an error. Both are refused here.
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        try:
+            with Image.open(path) as picture:
+                return torch.from_numpy(np.array(picture.convert("RGB")))
+        except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
+            most = f"an image of at most {(Image.MAX_IMAGE_PIXELS or 0) // 10**6} million pixels"
+            raise InputError(str(path), most, first_line(error), "Make it smaller first.") from error

@@ -1,7 +1,4 @@
-"""Pictures that explain: a path with its frusta in 3-D, a lens as a grid, contact sheets, radial maps in colour.
-
-Drawn with Pillow at twice the size and shrunk, which is smooth and takes milliseconds, so a plot can be a frame of a
-video.
+"""Pictures that explain: a path with its frusta in 3-D, a lens as a grid, contact sheets.
 
 t frame   h row   w column
 """
@@ -9,26 +6,26 @@ t frame   h row   w column
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, UInt8
+from jaxtyping import Float, UInt8
 from numpy import ndarray
 from torch import Tensor
 
 from curvedray.cameras import Cameras, Lens
 from curvedray.errors import InputError
+from curvedray.media.page import FAINT, FINE, GRID, INK, PAPER, as_image, font, new_page, round_step, shrunk, write
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-PAPER, INK, FAINT, GRID = (18, 20, 26), (228, 230, 235), (122, 128, 140), (44, 48, 58)
 START, END, NOW = (64, 196, 190), (255, 138, 76), (255, 221, 87)  # the path's first and last frame, and this one
-FINE = 2  # drawn this many times larger, then shrunk
 SIDE_POINTS = 18  # of each edge of a frustum's curved image
+LEGEND_ROOM = (230, 150)  # a smaller plot has no legend
+UNIT_WORDS = {"metric": "m", "near": "x near distance", "arbitrary": "of the path's unit"}
 
 
 @dataclass(frozen=True)
@@ -41,7 +38,10 @@ class PathPlot:
 
     @classmethod
     def of(cls, cameras: Cameras, size: tuple[int, int], title: str = "", shown: int = 6) -> "PathPlot":
-        """Seen from behind, above and to the left; `shown` frusta along the path and the path's shadow on a grid."""
+        """Seen from behind, above and to the left; `shown` frusta along the path and the path's shadow on a grid.
+
+        Where there is room, a line below says which end is which and how wide the grid's squares are.
+        """
         if cameras.batch_shape:
             raise InputError("path plot", "one path", f"leading axes {cameras.batch_shape}")
         poses = cameras.relative_to_first().world_from_camera.detach().cpu().double().numpy()
@@ -55,8 +55,9 @@ class PathPlot:
         shadow[:, 1] = floor
         to_page = _fitted(np.concatenate([world.reshape(-1, 3), shadow]), size, title)
 
-        page, draw = _page(size)
-        for line in to_page(_floor_lines(world.reshape(-1, 3), floor)):
+        page, draw = new_page(size)
+        step = _grid_step(world.reshape(-1, 3))
+        for line in to_page(_floor_lines(world.reshape(-1, 3), floor, step)):
             draw.line(_points(line), fill=GRID, width=FINE)
         draw.line(_points(to_page(shadow)), fill=(70, 75, 88), width=2 * FINE)
         frusta = tuple(to_page(frustum) for frustum in world)
@@ -65,7 +66,9 @@ class PathPlot:
             _draw_frustum(draw, frusta[frame], _blend(PAPER, hues[frame], 0.75), FINE)
         for frame in range(len(frusta) - 1):
             draw.line(_points(np.stack([frusta[frame][0], frusta[frame + 1][0]])), fill=hues[frame], width=3 * FINE)
-        _write(draw, (10, 8), title, INK)
+        write(draw, (10, 8), title, INK)
+        if size[0] >= LEGEND_ROOM[0] and size[1] >= LEGEND_ROOM[1]:
+            _write_legend(draw, size, f"grid {step:.3g} {UNIT_WORDS[cameras.unit]}", len(frusta) > 1)
         return cls(size, page, frusta)
 
     def at(self, frame: int | None = None) -> UInt8[Tensor, "h w 3"]:
@@ -78,7 +81,7 @@ class PathPlot:
             _draw_frustum(draw, self.frusta[frame], NOW, 2 * FINE)
             x, y = self.frusta[frame][0]
             draw.ellipse([x - 5 * FINE, y - 5 * FINE, x + 5 * FINE, y + 5 * FINE], fill=NOW)
-        return _shrunk(page, self.size)
+        return shrunk(page, self.size)
 
 
 def lens_grid(lens: Lens, size: tuple[int, int], title: str = "", step: int = 15) -> UInt8[Tensor, "h w 3"]:
@@ -87,7 +90,7 @@ def lens_grid(lens: Lens, size: tuple[int, int], title: str = "", step: int = 15
     A pinhole spreads them ever wider towards the edge; a fisheye keeps them even and bends them. Dark: no ray there.
     """
     lens = lens.to(torch.float64)
-    page, draw = _page(size)
+    page, draw = new_page(size)
     room = (size[0] - 20, size[1] - (40 if title else 20))
     scale = min(room[0] / lens.size[0], room[1] / lens.size[1]) * FINE
     left = (size[0] * FINE - lens.size[0] * scale) / 2
@@ -96,7 +99,7 @@ def lens_grid(lens: Lens, size: tuple[int, int], title: str = "", step: int = 15
     frame = [left, top, left + lens.size[0] * scale, top + lens.size[1] * scale]
     mask = lens.resized(*(max(1, round(side * scale)) for side in lens.size)).mask()
     page.paste(
-        _image(torch.where(mask[..., None], torch.tensor([30, 34, 43]), 0).to(torch.uint8)), (round(left), round(top))
+        as_image(torch.where(mask[..., None], torch.tensor([30, 34, 43]), 0).to(torch.uint8)), (round(left), round(top))
     )
 
     def draw_curve(directions: ndarray, colour: tuple[int, int, int], width: int) -> None:
@@ -118,10 +121,10 @@ def lens_grid(lens: Lens, size: tuple[int, int], title: str = "", step: int = 15
         draw_curve(circle, START, FINE)
         spot, seen = lens.project(torch.tensor([math.sin(ring), 0.0, math.cos(ring)], dtype=torch.float64))
         if seen and 0 <= spot[0] <= lens.size[0] - 24 * FINE / scale:
-            _write(draw, tuple(((spot.numpy() * scale + corner) / FINE + [3, 1]).tolist()), f"{degrees}°", START, 12)
+            write(draw, tuple(((spot.numpy() * scale + corner) / FINE + [3, 1]).tolist()), f"{degrees}°", START, 12)
     draw.rectangle(frame, outline=FAINT, width=FINE)
-    _write(draw, (10, 8), title, INK)
-    return _shrunk(page, size)
+    write(draw, (10, 8), title, INK)
+    return shrunk(page, size)
 
 
 def contact_sheet(
@@ -144,14 +147,14 @@ def contact_sheet(
         sheet[y : y + height, x : x + width] = frame
     if labels is None:
         return sheet
-    page = _image(sheet)
+    page = as_image(sheet)
     draw = ImageDraw.Draw(page)
     for index, label in enumerate(labels):
         x, y = gap + index % columns * (width + gap), gap + index // columns * (height + gap)
-        font = _font(max(11, min(18, height // 14)))
-        box = draw.textbbox((x + 6, y + 4), label, font=font)
+        letters = font(max(11, min(18, height // 14)))
+        box = draw.textbbox((x + 6, y + 4), label, font=letters)
         draw.rectangle([box[0] - 4, box[1] - 3, box[2] + 4, box[3] + 3], fill=PAPER)
-        draw.text((x + 6, y + 4), label, fill=INK, font=font)
+        draw.text((x + 6, y + 4), label, fill=INK, font=letters)
     return torch.from_numpy(np.array(page))
 
 
@@ -161,29 +164,6 @@ def enlarged(frames: UInt8[Tensor, "t h w 3"], times: int) -> UInt8[Tensor, "t h
         return frames
     pixels = F.interpolate(frames.movedim(-1, 1).float(), scale_factor=times, mode="bicubic", align_corners=False)
     return pixels.round().clamp(0, 255).to(torch.uint8).movedim(1, -1).contiguous()
-
-
-def radial_picture(
-    radius: Float[Tensor, "*t h w"],
-    valid: Bool[Tensor, "*t h w"] | None = None,
-    limits: tuple[float, float] | None = None,
-) -> UInt8[Tensor, "*t h w 3"]:
-    """Distances in colour, evenly in their logarithm: near is warm, far is cool, what is not known is grey.
-
-    `limits` are the distances of the first and last colour; without them, the 2nd and 98th percentile of the map.
-    """
-    from matplotlib import colormaps
-
-    valid = torch.isfinite(radius) & (radius > 0) & (True if valid is None else valid)
-    logs = torch.where(valid, radius, 1.0).double().log()
-    if limits is None and valid.any():
-        low, high = np.quantile(logs[valid].cpu().numpy(), [0.02, 0.98])
-    else:
-        low, high = (math.log(i) for i in (limits or (1.0, 2.0)))
-    place = ((logs - low) / max(high - low, 1e-6)).clamp(0, 1)
-    table = torch.from_numpy(np.round(colormaps["turbo_r"](np.linspace(0.04, 0.96, 256))[:, :3] * 255).astype(np.uint8))
-    coloured = table.to(radius.device)[(place * 255).round().long()]
-    return torch.where(valid[..., None], coloured, torch.tensor(90, dtype=torch.uint8, device=radius.device))
 
 
 def frustum_outlines(cameras: Cameras) -> Float[ndarray, "t k 3"]:
@@ -219,12 +199,28 @@ def _draw_frustum(draw: Any, points: ndarray, colour: tuple[int, int, int], widt
     draw.line(_points(top), fill=colour, width=2 * width, joint="curve")  # the thick edge is the image's top
 
 
-def _floor_lines(points: ndarray, floor: float) -> Float[ndarray, "k 2 3"]:
-    """A square grid below everything, beyond the page's edge, in steps of 1, 2 or 5 times a power of ten."""
-    low, high = points.min(0)[::2], points.max(0)[::2]
-    middle, reach = (low + high) / 2, 2.5 * float((high - low).max())
-    power = 10 ** math.floor(math.log10(reach / 16))
-    step = next(power * i for i in (1, 2, 5, 10) if reach / (power * i) <= 16)
+def _write_legend(draw: Any, size: tuple[int, int], grid: str, moves: bool) -> None:
+    x, y = 10.0, size[1] - 18
+    for words, colour in (("first", START), ("last", END)) if moves else ():
+        draw.ellipse([x * FINE, (y + 4) * FINE, (x + 7) * FINE, (y + 11) * FINE], fill=colour)
+        write(draw, (x + 10, y), words, FAINT, 11)
+        x += 18 + font(11 * FINE).getlength(words) / FINE
+    write(draw, (x, y), grid, FAINT, 11)
+
+
+def _grid_step(points: ndarray) -> float:
+    """The width of the floor's squares: 1, 2 or 5 times a power of ten, at most 16 of them to the plot's reach."""
+    return round_step(_reach(points) / 16)
+
+
+def _reach(points: ndarray) -> float:
+    """How far the floor goes on either side of the middle: beyond the page's edge."""
+    return 2.5 * float(np.ptp(points[:, ::2], axis=0).max())
+
+
+def _floor_lines(points: ndarray, floor: float, step: float) -> Float[ndarray, "k 2 3"]:
+    """A square grid below everything."""
+    middle, reach = (points.min(0)[::2] + points.max(0)[::2]) / 2, _reach(points)
     first, last = np.floor((middle - reach) / step) * step, np.ceil((middle + reach) / step) * step
     along_z = [[[x, floor, first[1]], [x, floor, last[1]]] for x in np.arange(first[0], last[0] + step / 2, step)]
     along_x = [[[first[0], floor, z], [last[0], floor, z]] for z in np.arange(first[1], last[1] + step / 2, step)]
@@ -263,34 +259,6 @@ def _visible_pieces(lens: Lens, directions: ndarray) -> Iterable[ndarray]:
 
 def _direction(yaw: ndarray, pitch: ndarray) -> ndarray:
     return np.stack([np.sin(yaw) * np.cos(pitch), -np.sin(pitch), np.cos(yaw) * np.cos(pitch)], -1)
-
-
-def _page(size: tuple[int, int]) -> tuple["Image", Any]:
-    from PIL import Image, ImageDraw
-
-    page = Image.new("RGB", (size[0] * FINE, size[1] * FINE), PAPER)
-    return page, ImageDraw.Draw(page)
-
-
-def _shrunk(page: "Image", size: tuple[int, int]) -> Tensor:
-    return torch.from_numpy(np.array(page.reduce(FINE) if FINE > 1 else page)).reshape(size[1], size[0], 3)
-
-
-def _image(pixels: Tensor) -> "Image":
-    from PIL import Image
-
-    return Image.fromarray(pixels.contiguous().numpy())
-
-
-def _write(draw: Any, place: tuple[float, ...], text: str, colour: tuple[int, int, int], points: int = 15) -> None:
-    draw.text(tuple(i * FINE for i in place), text, fill=colour, font=_font(points * FINE))
-
-
-@lru_cache
-def _font(points: int) -> Any:
-    from PIL import ImageFont
-
-    return ImageFont.load_default(points)
 
 
 def _blend(a: tuple[int, int, int], b: tuple[int, int, int], share: float) -> tuple[int, int, int]:

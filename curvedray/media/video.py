@@ -5,10 +5,12 @@ t frame   h row   w column; the last axis is red, green, blue in 0..255
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import torch
 from jaxtyping import UInt8
@@ -16,9 +18,16 @@ from torch import Tensor
 
 from curvedray.errors import InputError
 from curvedray.files import check_writable, named_file, whole_file
-from curvedray.inputs import first_line, input_file
+from curvedray.inputs import MB, first_line, input_file, megabytes, parsed_json, reading
 
 LONGEST_SIDE = 16384  # of a frame; a file that claims more is damaged or hostile
+LARGEST_DECODED = 2000 * MB  # 320 frames of 1920 x 1080
+ENDINGS = (".mp4", ".mov", ".mkv", ".webm", ".gif")
+# FFmpeg's names of the containers and still images that are opened. Playlists, which name other files, are not.
+READABLE = (
+    "mov,matroska,webm,avi,gif,apng,ogg,flv,asf,ivf,mpeg,mpegts,mpegvideo,m4v,h264,hevc,av1,mjpeg,yuv4mpegpipe,"
+    "image2,png_pipe,jpeg_pipe,webp_pipe,bmp_pipe,tiff_pipe,ppm_pipe,gif_pipe"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,28 +47,45 @@ def write_video(
     metadata: Mapping[str, str] | None = None,
     crf: int = 16,
 ) -> Path:
-    """An H.264 mp4 that plays everywhere. One encoder thread, no clock in the file: equal frames give equal bytes.
+    """A video of the kind its name ends in: H.264 in .mp4, .mov, .mkv, VP9 in .webm, or an animated .gif.
 
-    `metadata` travels in the file's comment tag as JSON and comes back from `read_video`. `crf` is x264's quality:
-    lower is better, 16 is near transparent.
+    One encoder thread, no clock in the file: equal frames give equal bytes. `metadata` travels in the file's comment as
+    JSON and comes back from `read_video` and `read_notes`. `crf` is x264's quality: lower is better, 16 is near
+    transparent.
     """
-    import av
-    from av.video.reformatter import ColorRange, Colorspace
-
     path = video_path(path)
+    if path.suffix.lower() == ".gif":
+        return write_gif(frames, path, fps, metadata=metadata)
     check_frames(frames)
     rate = _rate(fps)
     got = f"{frames.shape[2]} x {frames.shape[1]}"
     if max(frames.shape[1:3]) > LONGEST_SIDE:
-        raise InputError("video size", f"at most {LONGEST_SIDE} pixels per side, as H.264 has", got)
+        raise InputError("video size", f"at most {LONGEST_SIDE} pixels per side, as H.264 and VP9 have", got)
     if frames.shape[1] % 2 or frames.shape[2] % 2:
-        raise InputError("video size", "an even width and height, as H.264 needs", got, "Add or drop one pixel.")
-    with whole_file(path) as temporary, av.open(str(temporary), "w", options={"fflags": "+bitexact"}) as container:
-        if metadata:
-            container.metadata["comment"] = json.dumps(dict(metadata), sort_keys=True)
+        raise InputError("video size", "an even width and height, as H.264 and VP9 need", got, "Add or drop one pixel.")
+    with whole_file(path) as temporary:
+        try:
+            _encode(frames, temporary, rate, _comment(metadata), crf)
+        except (ValueError, RuntimeError, LookupError) as error:  # FFmpeg's; what the disk refuses is an OSError
+            raise InputError(str(path), "a video that FFmpeg can encode", first_line(error)) from error
+    return path
+
+
+def _encode(frames: Tensor, path: Path, rate: Fraction, comment: str, crf: int) -> None:
+    import av
+    from av.video.reformatter import ColorRange, Colorspace
+
+    if path.suffix.lower() == ".webm":
+        # VP9 counts quality to 63 where x264 counts to 51: eight more look alike. A rate of 0 lets quality rule alone.
+        encoder = "libvpx-vp9"
+        options = {"crf": str(min(63, crf + 8)), "b": "0", "deadline": "good", "cpu-used": "4", "row-mt": "0"}
+    else:
         # x264's macroblock tree reads memory it has not written, so its bytes depend on what lay there before.
-        options = {"crf": str(crf), "preset": "medium", "x264-params": "mbtree=0"}
-        stream = container.add_stream("libx264", rate=rate, options=options)
+        encoder, options = "libx264", {"crf": str(crf), "preset": "medium", "x264-params": "mbtree=0"}
+    with av.open(str(path), "w", options={"fflags": "+bitexact"}) as container:
+        if comment:
+            container.metadata["comment"] = comment
+        stream = container.add_stream(encoder, rate=rate, options=options)
         stream.width, stream.height, stream.pix_fmt = frames.shape[2], frames.shape[1], "yuv420p"
         codec = stream.codec_context
         codec.thread_count = 1
@@ -71,59 +97,95 @@ def write_video(
             picture.pts, picture.time_base = index, 1 / rate
             container.mux(stream.encode(picture))
         container.mux(stream.encode(None))
-    return path
 
 
-def read_video(path: str | Path) -> Video:
-    """Every frame of a video (or an animated or still image), its rate and its metadata."""
-    import av
+def read_video(path: str | Path, limit: int = LARGEST_DECODED) -> Video:
+    """Every frame of a video (or an animated or still image), its rate and its metadata.
 
-    path = input_file(path)
-    try:
-        with av.open(str(path), metadata_errors="replace") as container:
-            if not container.streams.video:
-                raise InputError(str(path), "a video", "a file with no picture in it")
-            stream = container.streams.video[0]
-            if max(stream.width, stream.height) > LONGEST_SIDE:
-                raise InputError(
-                    str(path), f"frames of at most {LONGEST_SIDE} pixels", f"{stream.width}x{stream.height}"
-                )
-            fps = float(stream.average_rate or stream.guessed_rate or 1)
-            comment = container.metadata.get("comment", container.metadata.get("COMMENT", ""))
-            frames = [torch.from_numpy(frame.to_ndarray(format="rgb24")) for frame in container.decode(stream)]
-    except (av.error.FFmpegError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        fix = "Is the file complete?"
-        raise InputError(str(path), "a video that can be decoded", first_line(error), fix) from error
+    A small file may hold gigabytes of frames: past `limit` decoded bytes it is refused, by what its header claims
+    before anything is decoded, and by what was decoded where the header says less.
+    """
+    frames: list[Tensor] = []
+    with _opened(path) as container:
+        stream = container.streams.video[0]
+        _check_decoded(path, stream.width, stream.height, stream.frames or 1, limit)
+        stream.codec_context.options = {"max_pixels": str(limit // 3)}  # a frame may be larger than its header says
+        fps, comment = float(stream.average_rate or stream.guessed_rate or 1), _stored_comment(container)
+        for frame in container.decode(stream):
+            _check_decoded(path, frame.width, frame.height, len(frames) + 1, limit)
+            if frames and (frame.height, frame.width) != frames[0].shape[:2]:
+                raise InputError(str(path), "frames of one size", "frames of several sizes")
+            frames.append(torch.from_numpy(frame.to_ndarray(format="rgb24")))
     if not frames:
         raise InputError(str(path), "at least one frame", "none that can be decoded", "Is the file complete?")
-    if any(frame.shape != frames[0].shape for frame in frames):
-        raise InputError(str(path), "frames of one size", "frames of several sizes")
-    return Video(torch.stack(frames), fps, _notes(comment))
+    stacked = torch.empty(len(frames), *frames[0].shape, dtype=torch.uint8)
+    for index in reversed(range(len(frames))):
+        stacked[index] = frames.pop()  # freed as it is copied: never twice in memory
+    return Video(stacked, fps, _notes(comment))
 
 
-def write_gif(frames: UInt8[Tensor, "t h w 3"], path: str | Path, fps: float = 16.0) -> Path:
-    """An animation that loops for ever, with one palette for all frames so that still parts do not flicker."""
+def read_notes(path: str | Path) -> dict[str, str]:
+    """What `write_video` noted in a file, without decoding a frame."""
+    with _opened(path) as container:
+        return _notes(_stored_comment(container))
+
+
+@contextmanager
+def _opened(path: str | Path) -> Iterator[Any]:
+    """FFmpeg's container of a file that has a picture; what it throws at damaged files becomes an InputError."""
+    import av
+
+    path = input_file(path, "a video")
+    with reading(str(path), "a video that can be decoded", "Is the file complete?"):
+        # Playlists name other files, and a name with a colon may be a protocol: neither is followed.
+        options = {"format_whitelist": READABLE, "protocol_whitelist": "file"}
+        with av.open(str(path.absolute()), metadata_errors="replace", options=options) as container:
+            if not container.streams.video:
+                raise InputError(str(path), "a video", "a file with no picture in it")
+            yield container
+
+
+def _check_decoded(path: str | Path, width: int, height: int, frames: int, limit: int) -> None:
+    if max(width, height) > LONGEST_SIDE:
+        raise InputError(str(path), f"frames of at most {LONGEST_SIDE} pixels per side", f"{width}x{height}")
+    total = 3 * width * height * frames
+    if total > limit:
+        got = f"{frames} frames of {width}x{height}, {megabytes(total)}"
+        fix = "Cut it or make it smaller, for example: ffmpeg -i long.mp4 -t 5 -vf scale=1280:-2 short.mp4"
+        raise InputError(str(path), f"a video of at most {megabytes(limit)} when decoded", got, fix)
+
+
+def write_gif(
+    frames: UInt8[Tensor, "t h w 3"],
+    path: str | Path,
+    fps: float = 16.0,
+    *,
+    metadata: Mapping[str, str] | None = None,
+) -> Path:
+    """An animation that loops for ever, with one palette for all frames so that still parts do not flicker.
+
+    A frame equal to the one before it is stored as a longer pause, so it does not come back as a frame of its own.
+    """
     from PIL import Image
 
     path = named_file(path, (".gif",))
     check_frames(frames)
+    # GIF counts in hundredths of a second, and browsers slow down anything under two of them.
+    duration = max(2, round(100 / float(_rate(fps)))) * 10
     pictures = [Image.fromarray(frame.numpy()) for frame in frames.cpu().contiguous()]
     # The palette is chosen from a strip of frames spread over the clip.
     chosen = frames[:: math.ceil(len(frames) / 16)].cpu()
     palette = Image.fromarray(chosen.flatten(0, 1).contiguous().numpy()).quantize(256, Image.Quantize.MEDIANCUT)
     indexed = [picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures]
     with whole_file(path) as temporary:
-        # GIF counts in hundredths of a second, and browsers slow down anything under two of them.
-        duration = max(2, round(100 / float(_rate(fps)))) * 10
-        indexed[0].save(temporary, save_all=True, append_images=indexed[1:], duration=duration, loop=0, optimize=False)
+        options: Any = {"duration": duration, "loop": 0, "optimize": False, "comment": _comment(metadata).encode()}
+        indexed[0].save(temporary, save_all=True, append_images=indexed[1:], **options)
     return path
 
 
 def video_path(path: str | Path) -> Path:
     """A path that a video can be written to, known before any work is done for it."""
-    path = named_file(path, (".mp4", ".mov", ".mkv"))
+    path = named_file(path, ENDINGS)
     check_writable(path)
     return path
 
@@ -139,11 +201,19 @@ def _rate(fps: float) -> Fraction:
     return Fraction(fps).limit_denominator(1001)
 
 
+def _comment(metadata: Mapping[str, str] | None) -> str:
+    return json.dumps(dict(metadata), sort_keys=True) if metadata else ""
+
+
+def _stored_comment(container: Any) -> str:
+    return container.metadata.get("comment", container.metadata.get("COMMENT", ""))
+
+
 def _notes(comment: str) -> dict[str, str]:
     """What `write_video` noted; another program's comment is kept under its own name."""
     try:
-        notes = json.loads(comment)
-    except json.JSONDecodeError:
+        notes = parsed_json(comment, "comment")
+    except InputError:
         notes = None
     if isinstance(notes, dict):
         return {str(key): str(value) for key, value in notes.items()}

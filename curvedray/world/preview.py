@@ -15,7 +15,8 @@ from torch import Tensor
 
 from curvedray.cameras import Cameras, Lens
 from curvedray.errors import InputError
-from curvedray.media.pictures import PAPER, PathPlot, contact_sheet, lens_grid
+from curvedray.media.page import PAPER
+from curvedray.media.pictures import PathPlot, contact_sheet, lens_grid
 from curvedray.moves.describe import Description, describe
 from curvedray.radial.map import near_distance
 from curvedray.world.raycast import Rendered, Room, Scene, Thing, render, render_frames

@@ -8,16 +8,8 @@ import torch
 
 from curvedray.cameras import Cameras, Lens
 from curvedray.errors import InputError
-from curvedray.media.pictures import (
-    NOW,
-    PAPER,
-    SIDE_POINTS,
-    PathPlot,
-    contact_sheet,
-    frustum_outlines,
-    lens_grid,
-    radial_picture,
-)
+from curvedray.media.page import PAPER, round_step
+from curvedray.media.pictures import END, NOW, SIDE_POINTS, START, PathPlot, contact_sheet, frustum_outlines, lens_grid
 
 PINHOLE = Lens.from_fov(90, 0.0, 64, 48)
 CIRCLE = Lens(torch.tensor([30.0, 30]), torch.tensor([32.0, 32]), torch.tensor(2.2), (64, 64))
@@ -85,15 +77,14 @@ def test_a_contact_sheet_holds_every_frame_in_order():
         contact_sheet(frames[:0])
 
 
-def test_radii_go_from_warm_to_cool_and_the_unknown_is_grey():
-    radius = torch.linspace(1.0, 10.0, 100).reshape(10, 10)
-    radius[0, 0], radius[0, 1], radius[0, 2] = torch.inf, torch.nan, 0.0
-    picture = radial_picture(radius)
-    assert (picture[0, :3] == 90).all()
-    near, far = picture[0, 4].int(), picture[9, 9].int()
-    assert near[0] > near[2]
-    assert far[2] > far[0] or far[2] > 100
-    hidden = radial_picture(radius, radius > 5)
-    assert (hidden[1] == 90).all()
-    assert torch.equal(radial_picture(radius * 3, limits=(3.0, 30.0)), radial_picture(radius, limits=(1.0, 10.0)))
-    assert (radial_picture(torch.full((2, 3, 3), torch.inf)) == 90).all()
+def test_a_large_plot_says_which_end_is_which():
+    """The two dots of the legend, below, in the path's first and last colour; a small plot has no room for them."""
+    for size, shown in (((320, 200), True), ((160, 120), False)):
+        below = PathPlot.of(straight_path(PINHOLE), size).at()[-16:, :100]
+        for colour in (START, END):
+            assert (below == torch.tensor(colour, dtype=torch.uint8)).all(-1).any() == shown
+
+
+@pytest.mark.parametrize(("least", "step"), [(0.0101, 0.02), (0.2, 0.2), (0.21, 0.5), (7, 10), (1e-7, 1e-7)])
+def test_steps_are_round(least, step):
+    assert round_step(least) == pytest.approx(step)

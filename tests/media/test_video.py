@@ -1,12 +1,16 @@
 """Media laws: what is written comes back, equal frames give equal bytes, and nothing is half-written."""
 
+import os
+import struct
+import zlib
+
 import pytest
 import torch
 
 from curvedray.errors import InputError
 from curvedray.files import whole_file
 from curvedray.media.image import read_image, write_png
-from curvedray.media.video import read_video, write_gif, write_video
+from curvedray.media.video import ENDINGS, read_notes, read_video, write_gif, write_video
 
 
 def moving_squares(frames=6, height=48, width=64):
@@ -17,13 +21,14 @@ def moving_squares(frames=6, height=48, width=64):
     return video
 
 
-def test_a_video_comes_back_with_its_rate_and_notes(tmp_path):
-    frames = moving_squares()
-    path = write_video(frames, tmp_path / "a.mp4", 12.5, metadata={"move": "orbit left", "lens": "fisheye"})
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_video_comes_back_with_its_rate_and_notes(tmp_path, ending):
+    frames, notes = moving_squares(), {"move": "orbit left", "recipe": "caf\u00e9 " * 400}
+    path = write_video(frames, tmp_path / f"a{ending}", 12.5, metadata=notes)
     video = read_video(path)
     assert video.frames.shape == frames.shape
     assert video.fps == pytest.approx(12.5)
-    assert video.metadata == {"move": "orbit left", "lens": "fisheye"}
+    assert video.metadata == read_notes(path) == notes
     assert (video.frames.float() - frames.float()).abs().mean() < 3  # chroma is stored at half resolution
 
 
@@ -36,8 +41,8 @@ def test_flat_colours_survive_the_trip_through_yuv(tmp_path):
 
 def test_equal_frames_give_equal_bytes(tmp_path):
     frames = moving_squares()
-    for write, name in ((write_video, "{}.mp4"), (write_gif, "{}.gif")):
-        first, second = (write(frames, tmp_path / name.format(i), 16.0).read_bytes() for i in "ab")
+    for ending in ENDINGS:
+        first, second = (write_video(frames, tmp_path / f"{i}{ending}", 16.0).read_bytes() for i in "ab")
         assert first == second
 
 
@@ -98,6 +103,60 @@ def test_a_truncated_video_is_refused(tmp_path):
     path.write_bytes(path.read_bytes()[:600])
     with pytest.raises(InputError):
         read_video(path)
+
+
+def test_a_small_file_of_many_frames_is_refused_before_it_is_decoded(tmp_path):
+    """Black frames pack so well that tens of kilobytes become gigabytes; the header tells."""
+    path = write_video(torch.zeros(40, 64, 64, 3, dtype=torch.uint8), tmp_path / "bomb.mp4")
+    with pytest.raises(InputError, match=r"at most 100 KB when decoded, got 40 frames of 64x64, 492 KB\. Cut it"):
+        read_video(path, limit=100_000)
+    assert len(read_video(path, limit=491_520).frames) == 40
+
+
+@pytest.mark.parametrize("ending", [".webm", ".gif"])
+def test_decoding_stops_where_the_header_does_not_tell(tmp_path, ending):
+    frames = moving_squares(frames=20)
+    path = write_video(frames, tmp_path / f"bomb{ending}")
+    with pytest.raises(InputError, match=r"at most 50 KB when decoded"):
+        read_video(path, limit=50_000)
+
+
+def test_an_image_of_too_many_pixels_is_refused_by_its_header(tmp_path):
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", 30_000, 30_000, 8, 2, 0, 0, 0)
+    content = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
+    (tmp_path / "bomb.png").write_bytes(content)
+    with pytest.raises(InputError, match=r"at most 89 million pixels, got .*900000000 pixels"):
+        read_image(tmp_path / "bomb.png")
+
+
+def test_a_playlist_does_not_open_other_files(tmp_path):
+    write_video(moving_squares(), tmp_path / "secret.mp4")
+    hls = "#EXTM3U\n#EXT-X-TARGETDURATION:9\n#EXTINF:9,\nsecret.mp4\n#EXT-X-ENDLIST\n"
+    for content in (hls, "ffconcat version 1.0\nfile secret.mp4\n"):
+        (tmp_path / "list.mp4").write_text(content)
+        with pytest.raises(InputError, match="can be decoded"):
+            read_video(tmp_path / "list.mp4")
+
+
+def test_a_folder_or_a_pipe_where_a_picture_goes_is_a_sentence(tmp_path):
+    (tmp_path / "a.mp4").mkdir()
+    (tmp_path / "a.png").mkdir()
+    os.mkfifo(tmp_path / "pipe.mp4")
+    frames = moving_squares()
+    for write in (
+        lambda: write_video(frames, tmp_path / "a.mp4"),
+        lambda: write_png(frames[0], tmp_path / "a.png"),
+        lambda: read_video(tmp_path / "a.mp4"),
+        lambda: read_image(tmp_path / "a.png"),
+    ):
+        with pytest.raises(InputError, match="got a folder"):
+            write()
+    for use in (read_video, read_notes, lambda path: write_video(frames, path)):
+        with pytest.raises(InputError, match="a pipe or a device"):
+            use(tmp_path / "pipe.mp4")
 
 
 def test_what_cannot_be_written_is_refused_and_leaves_nothing(tmp_path):
