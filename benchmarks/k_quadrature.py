@@ -20,6 +20,7 @@ from curvedray.bench.accuracy import moving_cameras
 from curvedray.encoding.curved import breakpoints, default_frequencies
 from curvedray.encoding.view import OFFSETS, View
 from curvedray.files import whole_file
+from curvedray.tables import markdown_table
 
 COUNTS, DENSE = (2, 3, 5, 9, 17, 33), 513
 SIGMAS = (0.1, 0.4, 0.8, 1.6)
@@ -57,12 +58,10 @@ def main(picture: str, table: str) -> None:
         axes.spines[side].set_visible(False)
     with whole_file(picture) as partial:
         figure.savefig(partial, dpi=130, metadata={"Software": None})
-    rows = [f"| {sigma:g} | " + " | ".join(f"{i:.2g}" for i in values) + " |" for sigma, values in errors.items()]
-    head = "| sigma | " + " | ".join(f"K = {num}" for num in COUNTS) + " |\n|" + "---|" * (len(COUNTS) + 1)
+    rows = [[f"{sigma:g}", *(f"{i:.2g}" for i in values)] for sigma, values in errors.items()]
+    measured = markdown_table(["sigma", *(f"K = {num}" for num in COUNTS)], rows)
     with whole_file(table) as partial:
-        partial.write_text(
-            f"# The K table as a quadrature error\n\n{__doc__.strip()}\n\n" + "\n".join([head, *rows]) + "\n"
-        )
+        partial.write_text(f"# The K table as a quadrature error\n\n{__doc__.strip()}\n\n{measured}\n")
     sys.stdout.write(Path(table).read_text())
 
 

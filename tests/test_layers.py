@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).parents[1] / "curvedray"
 
 # From the ground up. A room (a folder, or a file that is one) may import only rooms listed before it.
 TABLE = """
-errors inputs files configs
+errors inputs files configs tables
 cameras moves
 media formats
 encoding radial

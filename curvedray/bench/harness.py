@@ -11,6 +11,8 @@ from pathlib import Path
 
 import torch
 
+from curvedray.tables import markdown_table
+
 
 @dataclass(frozen=True)
 class Measurement:
@@ -97,9 +99,9 @@ def load() -> str:
 def markdown(title: str, command: str, measurements: list[Measurement]) -> str:
     """A results file: command, date, hardware, and the table."""
     date = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
-    rows = [f"| {m.what} | {shown(m.value)} {m.unit} | {target(m)} | {verdict(m)} |" for m in measurements]
+    rows = [(m.what, f"{shown(m.value)} {m.unit}", target(m), verdict(m)) for m in measurements]
     head = f"# {title}\n\n`{command}`, {date}\n\n{hardware()}; {load()}\n\n"
-    return head + "| what | measured | target | met |\n|---|---|---|---|\n" + "\n".join(rows) + "\n"
+    return head + markdown_table(["what", "measured", "target", "met"], rows) + "\n"
 
 
 def shown(value: float) -> str:

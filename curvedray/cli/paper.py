@@ -83,8 +83,9 @@ def run(
     from rich.markdown import Markdown
 
     from curvedray.evaluate.estimators import make_estimator
-    from curvedray.paper.experiment import check_ready, load, run_experiment
+    from curvedray.paper.experiment import check_ready, load
     from curvedray.paper.items import item
+    from curvedray.paper.run import run_experiment
 
     found = load(name, scale)
     if estimator == "embedded":

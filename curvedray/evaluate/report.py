@@ -12,6 +12,7 @@ from curvedray.evaluate.metrics import distribution, fidelity, geometry, lens, p
 from curvedray.evaluate.run import FOUND, PROTOCOL, ClipResult
 from curvedray.evaluate.scores import Cell, Metric, Score, group_by
 from curvedray.evaluate.statistics import Interval, paired_difference
+from curvedray.tables import markdown_table, plain
 
 EVERY_METRIC = (
     *pose.METRICS,
@@ -171,22 +172,28 @@ def to_markdown(report: Report) -> str:
     if report.scored:
         cells = {(cell.metric, cell.group): cell for cell in report.cells()}
         metrics = list(dict.fromkeys(cell.metric for cell in cells.values()))
-        lines += [f"| metric | unit | {' | '.join(report.groups)} |", f"|---|---|{'---|' * len(report.groups)}"]
+        rows = []
         for metric in metrics:
             first = cells[metric, "all"]
-            row = [text_of(cells.get((metric, group))) for group in report.groups]
-            lines.append(f"| {metric} {ARROWS[first.better]} | {first.unit} | {' | '.join(row)} |")
+            means = [text_of(cells.get((metric, group))) for group in report.groups]
+            rows.append([f"{metric} {ARROWS[first.better]}", first.unit, *means])
+        lines.append(markdown_table(["metric", "unit", *report.groups], rows))
         known = [(metric, definition_of(metric)) for metric in metrics]
         lines += ["", *(f"- **{name}**: {metric.definition}" for name, metric in known if metric)]
     if report.differences:
-        lines += ["", f"Difference from {report.against}, clip by clip (bold: the interval leaves out zero):", ""]
-        lines += ["| metric | clips | difference |", "|---|---|---|"]
+        lines += [
+            "",
+            f"Difference from {plain(report.against)}, clip by clip (bold: the interval leaves out zero):",
+            "",
+        ]
+        rows = []
         for difference in report.differences:
             text = interval_text(difference.interval)
             bold = f"**{text}**" if difference.interval.excludes(0) else text
-            lines.append(f"| {difference.metric} {ARROWS[difference.better]} | {difference.clips} | {bold} |")
+            rows.append([f"{difference.metric} {ARROWS[difference.better]}", str(difference.clips), bold])
+        lines.append(markdown_table(["metric", "clips", "difference"], rows))
     if report.failed:
-        lines += ["", "Failed:", "", *(f"- `{result.clip}`: {result.failure}" for result in report.failed)]
+        lines += ["", "Failed:", "", *(f"- {plain(one.clip)}: {plain(one.failure)}" for one in report.failed)]
     lines += ["", f"Estimator's floor: {report.floor}."]
     return "\n".join(lines) + "\n"
 

@@ -1,10 +1,10 @@
 """Every table and figure of the paper: what it needs, what it costs, and what runs here.
 
-An experiment is a file in the repository's experiments/ folder, one a table. A table that cannot be run says why.
+An experiment is a file in `experiments/`, one per table. A table that cannot be run says why.
 """
 
 from dataclasses import dataclass
-from pathlib import Path
+from importlib.util import find_spec
 
 from curvedray.errors import InputError
 from curvedray.evaluate.report import definition_of
@@ -12,7 +12,6 @@ from curvedray.evaluate.scores import Better
 from curvedray.paper import values as printed
 from curvedray.paper.values import Values
 
-EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 SCALES = ("embedded", "wan")
 WAN, PANSHOT = "Wan2.1-T2V-1.3B", "PanShot (340 test clips)"
 ESTIMATORS, QUALITY = "ViPE and GeoCalib", "I3D, Inception, CLIP and VBench weights"
@@ -40,8 +39,8 @@ class Item:
     notes: tuple[str, ...] = ()
 
     @property
-    def script(self) -> Path:
-        return EXPERIMENTS / f"{self.name}.py"
+    def module(self) -> str:
+        return f"curvedray.paper.experiments.{self.name.replace('-', '_')}"
 
     @property
     def missing(self) -> str:
@@ -51,8 +50,7 @@ class Item:
 
         if not self.scales:
             return f"it needs {', '.join(self.needs)}" if self.needs else "it is a drawing, there is nothing to run"
-        if not self.script.is_file():
-            return f"experiments/{self.name}.py is not there"
+        assert find_spec(self.module), f"a table with scales has {self.module}"
         if not WEIGHTS.is_file():
             return "the embedded model's weights are not in this package"
         return "" if READER.is_file() else "the embedded estimator's weights are not in this package"

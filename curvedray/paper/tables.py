@@ -1,11 +1,12 @@
 """The paper's numbers alone, and ours beside them: which is best, and whether the order is the paper's."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from curvedray.errors import InputError
 from curvedray.evaluate.report import ARROWS, interval_text, number_text
 from curvedray.evaluate.statistics import Interval, average_rank
 from curvedray.paper.items import Item
+from curvedray.tables import markdown_table
 
 
 def papers_table(entry: Item) -> str:
@@ -13,15 +14,13 @@ def papers_table(entry: Item) -> str:
     if entry.values is None:
         raise InputError(f"{entry.kind} {entry.name}", "one with numbers", "one without")
     columns, rows = entry.values
-    lines = [_head(entry, columns), _rule(columns)]
     best = _best(entry, columns, {name: dict(zip(columns, row, strict=True)) for name, row in rows.items()})
+    cells = []
     for name, row in rows.items():
-        cells = [
-            f"**{value:g}**" if (name, column) in best else f"{value:g}"
-            for column, value in zip(columns, row, strict=True)
-        ]
-        lines.append(f"| {_cell(name)} | {' | '.join(cells)} |")
-    return "\n".join([*lines, *_notes(entry)]) + "\n"
+        numbers = zip(columns, row, strict=True)
+        shown = [f"**{value:g}**" if (name, column) in best else f"{value:g}" for column, value in numbers]
+        cells.append([_row_name(name), *shown])
+    return "\n".join([markdown_table(_head(entry, columns), cells), *_notes(entry)]) + "\n"
 
 
 def side_by_side(entry: Item, ours: Mapping[str, Mapping[str, Interval]], how: str) -> str:
@@ -36,16 +35,19 @@ def side_by_side(entry: Item, ours: Mapping[str, Mapping[str, Interval]], how: s
     shown = list(dict.fromkeys(metric for row in ours.values() for metric in row))
     means = {name: {metric: interval.mean for metric, interval in row.items()} for name, row in ours.items()}
     best = _best(entry, tuple(shown), means)
-    lines = [how, "", _head(entry, tuple(shown)), _rule(shown)]
+    table = []
     for name, row in ours.items():
-        cells = []
+        cells = [_row_name(name)]
         for metric in shown:
             text = interval_text(row[metric]) if metric in row else "-"
             text = f"**{text}**" if (name, metric) in best else text
             printed = theirs.get(name, {}).get(metric)
             cells.append(text if printed is None else f"{text} (paper {printed:g})")
-        lines.append(f"| {_cell(name)} | {' | '.join(cells)} |")
-    lines += [
+        table.append(cells)
+    lines = [
+        how,
+        "",
+        markdown_table(_head(entry, shown), table),
         "",
         "Best of a column (within a subset) in bold. Absolute values differ: another model, data and estimator.",
         "",
@@ -102,20 +104,16 @@ def _rank_sentence(entry: Item, means: Mapping[str, Mapping[str, float]], shown:
     return f"\nAverage rank over {len(counted)} metrics ({', '.join(counted)}): {said}."
 
 
-def _head(entry: Item, columns: tuple[str, ...]) -> str:
-    return f"| setting | {' | '.join(f'{c} {ARROWS[entry.direction(c)]}'.strip() for c in columns)} |"
-
-
-def _rule(columns: tuple[str, ...] | list[str]) -> str:
-    return "|---|" + "---|" * len(columns)
+def _head(entry: Item, columns: Sequence[str]) -> list[str]:
+    return ["setting", *(f"{column} {ARROWS[entry.direction(column)]}".strip() for column in columns)]
 
 
 def _notes(entry: Item) -> list[str]:
     return ["", *(f"- On the paper's numbers: {note}" for note in entry.notes)] if entry.notes else []
 
 
-def _cell(name: str) -> str:
-    """A row's name as one cell of Markdown: its subset and its setting."""
+def _row_name(name: str) -> str:
+    """A row's name as a reader sees it: its subset, if it has one, and its setting."""
     return name.replace(" | ", ", ")
 
 

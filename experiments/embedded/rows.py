@@ -6,21 +6,19 @@ Trains one row on one core, or goes on with it; a row of `curvedray paper run le
 """
 
 import argparse
-import runpy
 from dataclasses import replace
 from pathlib import Path
 
 import torch
 
-from curvedray.paper.experiment import placed, trained
+from curvedray.paper.experiments.lenses import experiment as lenses
+from curvedray.paper.run import train_row, with_folder
 from curvedray.training.recipes import Recipe, recipe
-
-LENSES = Path(__file__).parents[1] / "lenses.py"
 
 
 def rows() -> dict[str, Recipe]:
     """By name: the lens comparison's, and two of our own."""
-    compared = {name: row for name, row in runpy.run_path(str(LENSES))["experiment"].rows.items() if name != "none"}
+    compared = {name: row for name, row in lenses.rows.items() if name != "none"}
     own = {
         "crepe_rotation": recipe("embedded_rotation"),
         "crepe_mix": recipe("embedded_mixforcing_video"),
@@ -30,7 +28,7 @@ def rows() -> dict[str, Recipe]:
 
 def weights_of(name: str, runs: Path) -> Path:
     """Where a row's adapter is once it is trained."""
-    return placed(rows()[name], runs)[1] / "adapter.safetensors"
+    return with_folder(rows()[name], runs)[1] / "adapter.safetensors"
 
 
 def main() -> None:
@@ -39,8 +37,7 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, required=True)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    if trained(*placed(rows()[options.row], options.runs)) is None:
-        raise SystemExit("stopped before its end; run the same command again")
+    train_row(*with_folder(rows()[options.row], options.runs))
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from curvedray.evaluate.metrics.pose import pose_errors
 from curvedray.evaluate.report import interval_text
 from curvedray.evaluate.statistics import Interval, bootstrap, resamples
 from curvedray.files import whole_file
+from curvedray.tables import markdown_table
 from curvedray.world.world import WorldClip
 
 AXES = ("yaw", "pitch", "roll", "x", "y", "z")
@@ -292,4 +293,4 @@ def _mean(values: np.ndarray, digits: int = 3) -> str:
 
 
 def _table(head: list[str], rows: list[list[str]]) -> list[str]:
-    return ["| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *rows)]
+    return [markdown_table(head, rows)]

@@ -234,7 +234,7 @@ def test_json_markdown_and_latex_say_the_same(folder):
     assert r"Rotation $\downarrow$" in latex
     assert "7.50 [" in latex
     assert all("2 clips scored, 1 failed" in text for text in (markdown, latex))
-    assert "`stray`" in markdown
+    assert "- stray: " in markdown
 
 
 def test_two_reports_are_compared_clip_by_clip(folder):

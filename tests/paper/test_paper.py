@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +16,8 @@ from curvedray.evaluate.statistics import Interval, average_rank
 from curvedray.formats import read_cameras
 from curvedray.paper import items as paper
 from curvedray.paper import values as paper_values
-from curvedray.paper.experiment import Experiment, check_ready, load, run_experiment
+from curvedray.paper.experiment import Experiment, check_ready, load
+from curvedray.paper.run import run_experiment, with_folder
 from curvedray.paper.tables import papers_table, side_by_side
 
 
@@ -129,10 +131,6 @@ def test_what_runs_here_is_told_and_the_rest_says_why(tmp_path, monkeypatch):
     (tmp_path / "estimator.safetensors").touch()
     assert lenses.status == "yes: --scale embedded"
     assert paper.item("overall").status.startswith("no: it needs Wan")
-    monkeypatch.setattr(paper, "EXPERIMENTS", tmp_path)
-    assert lenses.status == "no: experiments/lenses.py is not there"
-    with pytest.raises(InputError, match=r"experiments/lenses\.py"):
-        load("lenses", "embedded")
 
 
 def test_the_experiments_have_the_papers_rows():
@@ -143,6 +141,20 @@ def test_the_experiments_have_the_papers_rows():
     ]
     with pytest.raises(InputError, match=r"lr: 0\.1"):
         Experiment(rows={"a": replace(lenses.rows["ucpe"], lr=0.1), "b": lenses.rows["crepe"]})
+
+
+def test_every_table_with_a_scale_has_its_experiment_in_the_package():
+    for entry in paper.ITEMS:
+        for scale in entry.scales:
+            assert load(entry.name, scale).rows
+
+
+def test_a_rows_folder_does_not_depend_on_how_its_path_is_typed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    row = load("lenses", "embedded").rows["crepe"]
+    typed = [with_folder(row, Path(text))[1] for text in ("runs", "./runs/", str(tmp_path / "runs"))]
+    assert len({folder.resolve() for folder in typed}) == 1
+    assert with_folder(replace(row, steps=7), Path("runs"))[1] != typed[0]
 
 
 class Nearly:
