@@ -12,7 +12,7 @@ from curvedray.errors import InputError
 
 if TYPE_CHECKING:
     from curvedray.cameras import Cameras
-    from curvedray.world.raycast import Scene
+    from curvedray.world.scene import Scene
 
 
 def register(app: typer.Typer) -> None:

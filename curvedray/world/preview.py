@@ -19,7 +19,8 @@ from curvedray.media.page import PAPER
 from curvedray.media.pictures import PathPlot, contact_sheet, lens_grid
 from curvedray.moves.describe import Description, describe
 from curvedray.radial.map import near_distance
-from curvedray.world.raycast import Rendered, Room, Scene, Thing, render, render_frames
+from curvedray.world.raycast import Rendered, render, render_frames
+from curvedray.world.scene import Room, Scene, Thing
 from curvedray.world.themes import paint
 from curvedray.world.world import scene_from_caption
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
 from curvedray.errors import InputError
-from curvedray.world.raycast import Colour, Kind, Room
+from curvedray.world.scene import Colour, Kind, Room
 
 Side = Literal["left", "right"]
 

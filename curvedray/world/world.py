@@ -21,7 +21,8 @@ from torch import Tensor
 
 from curvedray.cameras import Cameras, Lens
 from curvedray.moves.trajectory import trajectory
-from curvedray.world.raycast import Kind, Room, Scene, Thing, render
+from curvedray.world.raycast import render
+from curvedray.world.scene import Kind, Room, Scene, Thing
 from curvedray.world.themes import COLOURS, THEMES, WORDS, Description, Noun, Side, describe_caption
 
 __all__ = ["WORDS", "WorldClip", "WorldScene", "describe_caption", "scene", "scene_from_caption", "world_clip"]

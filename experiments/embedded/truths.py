@@ -24,7 +24,7 @@ from curvedray.evaluate.estimators.clip_reader import GRID, PLACES
 from curvedray.files import whole_file
 from curvedray.models.embedded.model import EmbeddedModel
 from curvedray.radial.map import RadialMap
-from curvedray.world.raycast import Kind
+from curvedray.world.scene import Kind
 from curvedray.world.themes import COLOURS, THEMES
 from curvedray.world.world import Split, WorldClip, WorldScene, world_clip
 

@@ -17,7 +17,8 @@ from curvedray.media.image import read_image
 from curvedray.media.video import read_video
 from curvedray.moves.trajectory import trajectory
 from curvedray.world.preview import NEAR, enclosing, placed, preview, preview_scene, render_caption, scene_near
-from curvedray.world.raycast import FIRST_THING, render_frames
+from curvedray.world.raycast import render_frames
+from curvedray.world.scene import FIRST_THING
 from curvedray.world.world import keeps_clear, scene_from_caption
 
 LENS = named_lens("fisheye-150", 64, 48)

@@ -8,7 +8,8 @@ import torch
 
 from curvedray.cameras import Cameras, Lens, inverse_pose
 from curvedray.errors import InputError
-from curvedray.world.raycast import FIRST_THING, FLOOR, SKY, Room, Scene, Thing, nearest_hit, render
+from curvedray.world.raycast import nearest_hit, render
+from curvedray.world.scene import FIRST_THING, FLOOR, SKY, Room, Scene, Thing
 
 RED, BLUE, GREY, SAND = (0.8, 0.2, 0.2), (0.2, 0.3, 0.8), (0.5, 0.5, 0.5), (0.8, 0.7, 0.5)
 ROOM = Room((RED, BLUE, GREY, SAND), (RED, BLUE, GREY, SAND), (GREY, SAND), (SAND, BLUE))

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from curvedray.cameras import inverse_pose
 from curvedray.errors import InputError
 from curvedray.world import world
-from curvedray.world.raycast import FIRST_THING, render
+from curvedray.world.raycast import render
+from curvedray.world.scene import FIRST_THING
 from curvedray.world.themes import COLOURS, THEMES, WORDS, describe_caption
 from curvedray.world.world import keeps_clear, reach, scene, scene_from_caption, split_of, world_clip
 

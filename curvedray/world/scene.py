@@ -1,0 +1,63 @@
+"""What there is to see: a court with balls, boxes and pillars, as values.
+
+The world's axes are the cameras': x right, y down, z forward, so the floor lies at y = +eye height. Lengths are metres.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+Colour = tuple[float, float, float]  # red, green, blue in 0..1
+Kind = Literal["ball", "box", "pillar"]
+# The surfaces of a scene by number: walls +z, +x, -z, -x, then floor, sky, and the things in their order.
+FLOOR, SKY, FIRST_THING = 4, 5, 6
+
+
+@dataclass(frozen=True)
+class Thing:
+    """A ball, box or pillar that stands on the floor at (x, z). `radius` is a box's half width."""
+
+    kind: Kind
+    x: float
+    z: float
+    radius: float
+    height: float  # of boxes and pillars; a ball is as high as it is wide
+    colour: Colour
+    accent: Colour | None = None  # of its stripes, if it has any
+    yaw: float = 0.0  # of a box, radians
+    motion: tuple[float, float] = (0.0, 0.0)  # how far it goes along x and z from the first frame to the last
+
+    @property
+    def moves(self) -> bool:
+        return self.motion != (0.0, 0.0)
+
+    def at(self, time: float) -> "Thing":
+        """Where it stands at a time in 0..1 of the clip."""
+        return replace(self, x=self.x + time * self.motion[0], z=self.z + time * self.motion[1], motion=(0.0, 0.0))
+
+
+@dataclass(frozen=True)
+class Room:
+    """A square court under the sky, centred on (x, z) = (0, 0), with wide pillars painted on four coloured walls."""
+
+    walls: tuple[Colour, Colour, Colour, Colour]  # +z, +x, -z, -x
+    stripes: tuple[Colour, Colour, Colour, Colour]  # the pillars on each wall
+    tiles: tuple[Colour, Colour]
+    sky: tuple[Colour, Colour]  # at the horizon and overhead
+    half: float = 7.0  # metres from the centre to a wall
+    floor: float = 1.5  # metres below the origin
+    height: float = 4.0  # of the walls
+    spacing: float = 3.5  # of the pillars; a floor tile is half as wide
+    stripe: float = 1.1  # width of a pillar
+    softness: float = 0.12  # metres over which one colour becomes the other
+    ink: float = 0.0  # darkness of fine lines along tiles and courses, 0 for none
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What there is to see."""
+
+    room: Room
+    things: tuple[Thing, ...] = ()
+
+    def at(self, time: float) -> "Scene":
+        return replace(self, things=tuple(thing.at(time) for thing in self.things))

@@ -1,0 +1,127 @@
+"""The colour of what a ray meets: paints, patterns, light, shadows, haze.
+
+n ray   k surface, numbered as in scene.py
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float, Int8
+from numpy import ndarray
+
+from curvedray.world.scene import FIRST_THING, FLOOR, SKY, Scene, Thing
+
+SUN = (-0.45, -0.75, -0.4848)  # unit, towards the light: high, from behind the left shoulder
+
+
+def shade(
+    scene: Scene,
+    origin: Float[ndarray, "3"],
+    rays: Float[ndarray, "3 n"],
+    distance: Float[ndarray, " n"],
+    surface: Int8[ndarray, " n"],
+) -> Float[ndarray, "3 n"]:
+    """The colour each ray sees: two paints a surface, mixed by its pattern, times light, fading into the haze."""
+    room, things, is_sky = scene.room, scene.things, surface == SKY
+    point = rays * np.minimum(distance, 1e3)
+    point += origin.astype(rays.dtype)[:, None]
+    mix, light = _walls_and_floor(scene, point, surface)
+    np.copyto(mix, np.clip(-1.6 * rays[1], 0, 1), where=is_sky)
+    np.copyto(light, 1, where=is_sky)
+    for index, thing in enumerate(things):
+        seen = np.flatnonzero(surface == FIRST_THING + index)
+        if len(seen):
+            mix[seen], light[seen] = _thing_light(thing, room.floor, point[:, seen], rays[:, seen])
+    haze = np.clip(distance * 0.016, 0, 0.35)
+    np.copyto(haze, 0, where=is_sky)
+    light *= 1 - haze
+    first = [*room.walls, room.tiles[0], room.sky[0], *(thing.colour for thing in things)]
+    second = [*room.stripes, room.tiles[1], room.sky[1], *(thing.accent or thing.colour for thing in things)]
+    paints, others = (np.array(i, rays.dtype).T for i in (first, second))
+    where, colours = surface.astype(np.intp), np.empty_like(rays)
+    for channel, colour in enumerate(colours):
+        np.multiply((others - paints)[channel].take(where), mix, out=colour)
+        colour += paints[channel].take(where)
+        colour *= light
+        colour += haze * room.sky[0][channel]
+    return np.clip(colours, 0, 1, out=colours)
+
+
+def _walls_and_floor(scene: Scene, point: ndarray, surface: ndarray) -> tuple[ndarray, ndarray]:
+    """How much of the second paint, and how much light, if the point lies on a wall or the floor."""
+    room, (x, y, z), on_floor = scene.room, point, surface == FLOOR
+    wave = 2 * math.pi / room.spacing
+    sharp = 2 / (wave * room.softness)
+    across, along = x.copy(), y.copy()
+    np.copyto(across, z, where=(surface & 5) == 1)  # the walls +x and -x
+    np.copyto(along, z, where=on_floor)
+    across, along = np.cos(across * wave), np.cos(along * wave)
+    mix = np.clip((across - math.cos(wave * room.stripe / 2)) * sharp + 0.5, 0, 1)
+    tiles = np.clip(across * sharp, -1, 1) * np.clip(along * sharp, -1, 1) * 0.5 + 0.5
+    np.copyto(mix, tiles, where=on_floor)
+    # Corners are a little darker: walls near the floor, the floor near walls.
+    edge = room.floor - y
+    np.copyto(edge, room.half - np.maximum(np.abs(x), np.abs(z)), where=on_floor)
+    light = 1 - 0.22 * np.square(np.maximum(1 - edge * (1 / 1.2), 0))
+    below = np.flatnonzero(on_floor)
+    light[below] -= _shadows(scene.things, x.take(below), z.take(below))
+    if room.ink:
+        lines = np.minimum(np.abs(across), np.abs(along)) * (room.spacing / 0.16)
+        light -= room.ink * np.maximum(1 - lines, 0)
+    return mix, light
+
+
+def _shadows(things: Sequence[Thing], x: ndarray, z: ndarray) -> ndarray:
+    """The sky that balls in the things' places hide from the floor: r^2 h / (h^2 + d^2)^(3/2) of it each."""
+    total = np.zeros_like(x)
+    for thing in things:
+        square = np.square(x - thing.x) + np.square(z - thing.z) + thing.radius**2
+        total += (0.62 * thing.radius**3) / (square * np.sqrt(square))
+    return total
+
+
+def _thing_light(thing: Thing, floor: float, point: ndarray, rays: ndarray) -> tuple[ndarray, ndarray]:
+    """Pattern and light of points on a thing: sky from above, sun from one side, a glint on balls."""
+    sun = np.array(SUN, point.dtype)
+    normal = _normal(thing, floor, point)
+    facing = sun @ normal
+    above = (floor - point[1]) * (1 / thing.radius)
+    light = 0.68 - 0.14 * normal[1] + 0.3 * np.clip(facing, -0.4, 1)
+    light *= 1 - 0.3 * np.square(np.clip(1 - above, 0, 1))
+    if thing.kind == "ball":
+        mirrored = np.clip(sun @ rays - 2 * facing * (normal * rays).sum(0), 0, 1)
+        light += 0.5 * np.square(np.square(np.square(mirrored))) ** 3
+    return _pattern(thing, floor, point, normal), light
+
+
+def _normal(thing: Thing, floor: float, point: ndarray) -> ndarray:
+    """The outward unit normal at points on a thing."""
+    x, y, z = point[0] - thing.x, point[1] - floor, point[2] - thing.z
+    if thing.kind == "ball":
+        return np.stack([x, y + thing.radius, z]) * (1 / thing.radius)
+    if thing.kind == "pillar":
+        side = np.stack([x, np.zeros_like(x), z]) * (1 / thing.radius)
+    else:
+        cos, sin = math.cos(thing.yaw), math.sin(thing.yaw)
+        a, b = cos * x + sin * z, cos * z - sin * x
+        by_a = np.abs(a) > np.abs(b)
+        a, b = np.sign(a) * by_a, np.sign(b) * ~by_a
+        side = np.stack([cos * a - sin * b, np.zeros_like(x), sin * a + cos * b])
+    return np.where(y < -thing.height * (1 - 1e-4), np.array([[0], [-1], [0]], side.dtype), side)
+
+
+def _pattern(thing: Thing, floor: float, point: ndarray, normal: ndarray) -> ndarray:
+    """How much of a thing's accent: gores on a ball, a framed edge on a box, rings on a pillar."""
+    if thing.accent is None:
+        return np.zeros_like(point[0])
+    if thing.kind == "ball":
+        return np.clip(4 * np.cos(4 * np.arctan2(normal[2], normal[0])) + 0.5, 0, 1)
+    height = floor - point[1]
+    if thing.kind == "pillar":
+        return np.clip(8 * np.cos(height * (2 * math.pi / 0.8)) - 4, 0, 1)
+    cos, sin = math.cos(thing.yaw), math.sin(thing.yaw)
+    x, z = point[0] - thing.x, point[2] - thing.z
+    sides = [cos * x + sin * z, cos * z - sin * x, (height - thing.height / 2) * (2 * thing.radius / thing.height)]
+    second_largest = np.sort(np.abs(sides), axis=0)[1]
+    return np.clip((second_largest * (1 / thing.radius) - 0.82) * 30, 0, 1)
