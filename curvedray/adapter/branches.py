@@ -25,7 +25,7 @@ from curvedray.encoding.relative import (
     prope,
     relative_ray,
 )
-from curvedray.radial.interval import RadialInterval, held
+from curvedray.radial.interval import RadialInterval, straight_through_clamp
 
 MAP_CHANNELS: dict[CameraMap, int] = {"orientation": 3, "plucker": 6, "pose": 17}
 WIDEST_INTERVAL = 3.0
@@ -123,7 +123,7 @@ def bounded_interval(
     mu: Float[Tensor, "b n"], sigma: Float[Tensor, "b n"], bounds: tuple[float, float]
 ) -> RadialInterval:
     """Both ends held within bounds, on which the first interval lies."""
-    low, high = (held(end, *bounds) for end in (mu - sigma.abs(), mu + sigma.abs()))
+    low, high = (straight_through_clamp(end, *bounds) for end in (mu - sigma.abs(), mu + sigma.abs()))
     return RadialInterval((low + high) / 2, (high - low) / 2)
 
 

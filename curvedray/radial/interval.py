@@ -15,8 +15,8 @@ TEACHER_SIGMA = 0.1
 SMALLEST_SPREAD, LARGEST_SPREAD = 1e-3, 10.0
 
 
-def held(x: Float[Tensor, "*shape"], low: float, high: float) -> Float[Tensor, "*shape"]:
-    """x within bounds, straight-through: a plain clamp would leave what is outside there, without a gradient."""
+def straight_through_clamp(x: Float[Tensor, "*shape"], low: float, high: float) -> Float[Tensor, "*shape"]:
+    """x within bounds, with the gradient of x itself: a plain clamp gives what is outside no gradient to return by."""
     return x + (x.clamp(low, high) - x).detach()
 
 
@@ -33,9 +33,9 @@ class RadialInterval:
 
     @property
     def spread(self) -> Float[Tensor, "*batch n"]:
-        """s: the standard deviation of a uniform radius on [e^(mu-|sigma|), e^(mu+|sigma|)], held in [1e-3, 10]."""
+        """s: the standard deviation of a uniform radius on [e^(mu-|sigma|), e^(mu+|sigma|)], in [1e-3, 10]."""
         width = (self.mu + self.sigma.abs()).exp() - (self.mu - self.sigma.abs()).exp()
-        return held(width / math.sqrt(12), SMALLEST_SPREAD, LARGEST_SPREAD)
+        return straight_through_clamp(width / math.sqrt(12), SMALLEST_SPREAD, LARGEST_SPREAD)
 
     def breakpoints(self, num: int) -> Float[Tensor, "*batch n k"]:
         """Radii at `num` even steps of log radius across the interval."""

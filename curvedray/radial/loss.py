@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from curvedray.radial.interval import LARGEST_SPREAD, SMALLEST_SPREAD, RadialInterval, held
+from curvedray.radial.interval import LARGEST_SPREAD, SMALLEST_SPREAD, RadialInterval, straight_through_clamp
 
 
 def radial_loss(
@@ -23,7 +23,9 @@ def radial_loss(
     clip at a time keeps the loss the same however a batch is split over processes. s is at least `floor`: where sigma
     passes zero, the paper's 1e-3 lets a token's gradient grow to 1e5 times the others', a wider one does not.
     """
-    spread = held(predicted.spread.float(), floor, LARGEST_SPREAD)
+    spread = straight_through_clamp(predicted.spread.float(), floor, LARGEST_SPREAD)
+    valid = valid & torch.isfinite(target)
+    target = torch.where(valid, target, 1.0)  # else a NaN that nobody looks at would still spoil the gradient
     loss = (predicted.radius.float() - target).abs() / spread + alpha * spread.log()
     return torch.where(valid, loss, 0.0).sum(-1) / valid.sum(-1).clamp_min(1)
 

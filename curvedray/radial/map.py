@@ -8,9 +8,6 @@ divides its translations, and pooled to tokens.
 """
 
 import math
-import struct
-import zipfile
-import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,10 +20,13 @@ from torch import Tensor
 
 from curvedray.cameras import Lens, TokenGrid
 from curvedray.errors import InputError
+from curvedray.inputs import MB, read_arrays
 from curvedray.radial.interval import TEACHER_SIGMA, RadialInterval
 
 FARTHEST = 20.0  # metres; beyond it a monocular estimate is not trusted
 NEAR_QUANTILE = 0.05
+SMALLEST_NEAR, LARGEST_NEAR = 1e-6, 1e6  # metres; a near distance beyond is a mistake of units, or of a file
+LARGEST_MAP = 700 * MB  # unpacked: 81 frames of 1920 x 1080 in 32-bit numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +41,11 @@ class RadialMap:
         if self.radius.ndim != 3 or self.radius.shape != self.valid.shape:
             got = f"{tuple(self.radius.shape)} and {tuple(self.valid.shape)}"
             raise InputError("radial map", "a radius and a validity of the same shape (frames, height, width)", got)
-        if not (math.isfinite(self.near) and self.near > 0):
-            raise InputError("near distance", "a positive number of metres", self.near)
+        if self.radius.numel() == 0:
+            raise InputError("radial map", "at least one frame of at least one pixel", tuple(self.radius.shape))
+        if not SMALLEST_NEAR <= self.near <= LARGEST_NEAR:
+            expected = f"metres, from {SMALLEST_NEAR:g} to {LARGEST_NEAR:g}"
+            raise InputError("near distance", expected, f"{self.near:g}", "Are the distances in metres?")
 
     @classmethod
     def from_metric(
@@ -60,7 +63,9 @@ class RadialMap:
         valid = torch.isfinite(radius) & (radius > 0) & (radius <= farthest)
         if trusted is not None:
             valid = valid & trusted
-        return cls(radius, valid, near or near_distance(radius, valid) or 1.0)
+        if near is None:
+            near = near_distance(radius, valid)
+        return cls(radius, valid, 1.0 if near is None else near)
 
     @classmethod
     def from_depth(cls, depth: Float[Tensor, "t h w"], lens: Lens, near: float | None = None) -> "RadialMap":
@@ -83,7 +88,8 @@ class RadialMap:
         share = F.adaptive_avg_pool2d(valid[:, None], size)[:, 0]
         scaled = torch.where(frames.valid, frames.radius / self.near, 0.0)
         mean = F.adaptive_avg_pool2d(scaled[:, None], size)[:, 0] / share.clamp_min(1e-12)
-        mask = (share >= coverage) & (share > 0)
+        # A mean that has no logarithm (a radius of 1e-40, or of 1e38 in a map without a limit) is no target either.
+        mask = (share >= coverage) & (share > 0) & torch.isfinite(mean) & (mean > 0)
         mu = torch.where(mask, mean, 1.0).log()
         mu, mask = (rearrange(i, "t y x -> (t y x)") for i in (mu, mask))
         return RadialInterval(mu, torch.full_like(mu, sigma)), mask
@@ -103,32 +109,32 @@ class RadialMap:
 
 def near_distance(radius: Float[Tensor, "*shape"], valid: Bool[Tensor, "*shape"]) -> float | None:
     """The 5th percentile of the valid radii of a clip (nearest rank), or None where nothing is valid."""
-    values = radius[valid]
+    values = radius[valid].detach().cpu().float().numpy()  # a copy, which is then sorted as far as need be
     if not len(values):
         return None
-    return float(values.kthvalue(1 + round(NEAR_QUANTILE * (len(values) - 1))).values)
+    rank = round(NEAR_QUANTILE * (len(values) - 1))
+    values.partition(rank)
+    return float(values[rank])
 
 
-def read_radial_map(path: Path, near: float | None = None) -> RadialMap:
+def read_radial_map(path: str | Path, near: float | None = None) -> RadialMap:
     """A .npz with `radius` in metres, (T, H, W), and if need be `valid` and `near`; or a .npy with the radii alone."""
-    if not path.is_file():
-        raise InputError("radial map", "a .npy or .npz file", f"{path}, which does not exist")
-    try:
-        stored = np.load(path, allow_pickle=False)
-        arrays = {"radius": stored} if isinstance(stored, np.ndarray) else dict(stored)
-    except (ValueError, OSError, EOFError, NotImplementedError, struct.error, zipfile.BadZipFile, zlib.error) as error:
-        raise InputError(str(path), "a readable .npy or .npz of numbers", error) from error
+    arrays = read_arrays(path, "a radial map", LARGEST_MAP)
+    arrays = {"radius": arrays["array"]} if set(arrays) == {"array"} else arrays
     if "radius" not in arrays:
-        raise InputError(str(path), "an array called radius", ", ".join(arrays) or "nothing")
+        raise InputError(str(path), "an array called radius", ", ".join(arrays))
     radius, trusted, own_near = arrays["radius"], arrays.get("valid"), arrays.get("near")
-    if radius.ndim != 3 or radius.dtype.kind not in "fiu":
+    if radius.ndim != 3 or radius.dtype.kind not in "fiu" or not radius.size:
         raise InputError(str(path), "radii of shape (frames, height, width)", f"{radius.dtype} {radius.shape}")
     if trusted is not None and (trusted.shape != radius.shape or trusted.dtype.kind not in "biu"):
         raise InputError(f"{path}: valid", f"true or false of shape {radius.shape}", f"{trusted.dtype} {trusted.shape}")
     if own_near is not None and (own_near.size != 1 or own_near.dtype.kind not in "fiu"):
         raise InputError(f"{path}: near", "one number", f"{own_near.dtype} {own_near.shape}")
-    return RadialMap.from_metric(
-        torch.from_numpy(radius.astype(np.float32)),
-        None if trusted is None else torch.from_numpy(trusted.astype(bool)),
-        near or (None if own_near is None else float(own_near.item())),
-    )
+    if near is None and own_near is not None:
+        near = float(own_near.item())
+    with np.errstate(over="ignore", invalid="ignore"):  # what does not fit becomes infinite, which is not valid
+        metres = torch.from_numpy(radius.astype(np.float32, copy=False))
+    try:
+        return RadialMap.from_metric(metres, None if trusted is None else torch.from_numpy(trusted.astype(bool)), near)
+    except InputError as error:
+        raise InputError(f"{path}: {error.name}", error.expected, error.got, error.fix) from error

@@ -19,8 +19,8 @@ class MixForcing:
 
     kind: Literal["block", "video"]
     sigma: float = TEACHER_SIGMA
-    hold: float = 0.1  # of the run spent at probability 1
-    settle: float = 0.7  # of the run after which the floor holds
+    hold: float = 0.1  # share of the run at probability 1
+    settle: float = 0.7  # share of the run after which the probability stays at the floor
     floor: float | None = None  # None: the paper's, 0.1 for blocks and 0.5 for whole videos
     block: int = 3  # latent frames that are drawn together
 
@@ -29,7 +29,7 @@ class MixForcing:
             raise InputError("mixforcing.kind", "block or video", self.kind)
         if not 0 <= self.hold < self.settle <= 1:
             raise InputError("mixforcing", "0 <= hold < settle <= 1", f"hold {self.hold}, settle {self.settle}")
-        if self.sigma < 0 or self.block < 1 or not (self.floor is None or 0 <= self.floor <= 1):
+        if not 0 <= self.sigma < math.inf or self.block < 1 or not (self.floor is None or 0 <= self.floor <= 1):
             raise InputError("mixforcing", "sigma >= 0, block >= 1 and a floor in [0, 1]", self)
 
     def probability(self, step: int, steps: int) -> float:
@@ -41,7 +41,7 @@ class MixForcing:
     def mask(
         self, step: int, steps: int, clips: int, grid: TokenGrid, generator: torch.Generator
     ) -> Bool[Tensor, "b n"]:
-        """One mask a forward pass, shared by all curved layers: blocks of latent frames, or whole videos, per clip."""
+        """Per forward pass one mask for all curved layers: blocks of latent frames, or whole videos, clip by clip."""
         groups = math.ceil(grid.frames / self.block) if self.kind == "block" else 1
         drawn = torch.rand(clips, groups, generator=generator) < self.probability(step, steps)
         frames = drawn.repeat_interleave(math.ceil(grid.frames / groups), dim=1)[:, : grid.frames]
