@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from curvedray.cameras.angles import direction_angle
 from curvedray.cameras.lens import Lens
 from curvedray.cameras.lens_models import EUCM, DoubleSphere, LensModel, Mei, Pinhole, Radial, ucm_lens
 from curvedray.errors import InputError
@@ -103,7 +104,7 @@ def same_lens(kind: type[LensModel], lens: Lens) -> LensModel | None:
     """`lens` as another kind, where that kind holds it exactly."""
     (fx, fy), (cx, cy), xi = lens.focal.tolist(), lens.center.tolist(), lens.xi.item()
     if kind is EUCM:
-        return EUCM(fx / (1 + xi), fy / (1 + xi), cx, cy, xi / (1 + xi), 1.0, lens.size)
+        return EUCM.of_ucm(lens)
     if kind is DoubleSphere:
         return DoubleSphere(fx, fy, cx, cy, xi, 0.0, lens.size)
     if kind is Mei:
@@ -126,8 +127,7 @@ def compare(lens: Lens, model: LensModel, rays: Float[Tensor, "n 3"]) -> LensFit
     if not both.any():
         raise InputError("lens models", "a view that both of them see", "none")
     pixels = (ours - theirs)[both].norm(dim=-1)
-    cross = torch.linalg.cross(looked, rays)[both].norm(dim=-1)
-    degrees = torch.rad2deg(torch.atan2(cross, (looked * rays).sum(-1)[both]))
+    degrees = torch.rad2deg(direction_angle(looked[both], rays[both]))
     return LensFit(
         lens,
         model,
@@ -153,7 +153,7 @@ def directions_in_image(lens: Lens | LensModel, max_angle: float) -> Float[Tenso
 
 
 def cap(angle: float) -> Float[Tensor, "n 3"]:
-    """A sunflower's seeds on the sphere: RAYS directions of equal share within `angle` of the axis."""
+    """RAYS directions within `angle` of the axis, evenly spread over that cap of the sphere: a Fibonacci lattice."""
     index = torch.arange(RAYS, dtype=torch.float64)
     z = 1 - (1 - math.cos(angle)) * (index + 0.5) / RAYS
     across, turn = (1 - z * z).clamp_min(0).sqrt(), index * math.pi * (3 - math.sqrt(5))

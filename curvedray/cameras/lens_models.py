@@ -33,9 +33,8 @@ class LensModel(ABC):
     def __post_init__(self) -> None:
         if min(self.size) < 1:
             raise InputError(type(self).__name__, "a size of at least one pixel", self.size)
-        for field in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, field.name)
-            if field.name != "size" and not math.isfinite(value):
+        for field, value in zip(fields(self), self.numbers, strict=False):  # type: ignore[arg-type]
+            if not math.isfinite(value):
                 raise InputError(f"{type(self).__name__}.{field.name}", "a finite number", value)
 
     @abstractmethod
@@ -55,6 +54,11 @@ class LensModel(ABC):
         """The model from its numbers in the order of its fields."""
         return cls(*numbers, size=size)  # type: ignore[call-arg]
 
+    @property
+    def numbers(self) -> list[float]:
+        """The model's numbers in the order of its fields, as `of` takes them."""
+        return [getattr(self, field.name) for field in fields(self) if field.name != "size"]  # type: ignore[arg-type]
+
     def project(self, points: Points) -> tuple[Pixels, Bool[Tensor, "*points"]]:
         """Points in the camera's frame -> pixels, and which of them the model can see."""
         points = points.double()
@@ -64,78 +68,105 @@ class LensModel(ABC):
 
 
 @dataclass(frozen=True)
-class Pinhole(LensModel):
-    """x/z, y/z: straight lines stay straight."""
+class FocalModel(LensModel):
+    """A model that ends with focal lengths and a centre: pixels = f (x, y) + c on a plane that its formula bends."""
 
     fx: float
     fy: float
     cx: float
     cy: float
+
+    @abstractmethod
+    def plane(self, points: Points) -> Pixels:
+        """Where points land on the plane, before the focal lengths and the centre."""
+
+    def formula(self, points: Points) -> Pixels:
+        plane = self.plane(points)
+        return plane * plane.new_tensor([self.fx, self.fy]) + plane.new_tensor([self.cx, self.cy])
+
+    def ucm(self, alpha: float) -> Lens:
+        """(x, y) / (alpha |X| + (1 - alpha) z) as UCM: xi = alpha / (1 - alpha), focal lengths f (1 + xi)."""
+        grow = 1 / (1 - alpha)  # = 1 + xi
+        return ucm_lens(self.fx * grow, self.fy * grow, self.cx, self.cy, grow - 1, self.size)
+
+
+@dataclass(frozen=True)
+class Pinhole(FocalModel):
+    """x/z, y/z: straight lines stay straight."""
+
     size: tuple[int, int]
     reach: ClassVar[float] = 80.0
 
-    def formula(self, points: Points) -> Pixels:
-        return _on_image(self.fx, self.fy, self.cx, self.cy, points[..., :2] / points[..., 2:])
+    def plane(self, points: Points) -> Pixels:
+        return points[..., :2] / points[..., 2:]
 
     def sees(self, points: Points) -> Bool[Tensor, "*points"]:
         return points[..., 2] > 0
 
     def as_ucm(self) -> Lens:
-        return ucm_lens(self.fx, self.fy, self.cx, self.cy, 0.0, self.size)
+        return self.ucm(alpha=0.0)
 
 
 @dataclass(frozen=True)
-class Radial(LensModel):
+class Radial(FocalModel):
     """A pinhole whose radius is stretched by 1 + k1 r^2 + k2 r^4 (COLMAP's RADIAL, OpenCV's first two terms)."""
 
-    fx: float
-    fy: float
-    cx: float
-    cy: float
     k1: float
     k2: float
     size: tuple[int, int]
     start: ClassVar[tuple[float, ...]] = (0.0, 0.0)
     reach: ClassVar[float] = 80.0
 
-    def formula(self, points: Points) -> Pixels:
+    def plane(self, points: Points) -> Pixels:
         plane = points[..., :2] / points[..., 2:]
         s = plane.square().sum(-1, keepdim=True)
-        return _on_image(self.fx, self.fy, self.cx, self.cy, plane * (1 + self.k1 * s + self.k2 * s * s))
+        return plane * (1 + self.k1 * s + self.k2 * s * s)
 
     def sees(self, points: Points) -> Bool[Tensor, "*points"]:
         radius = points[..., :2].norm(dim=-1)
         return (points[..., 2] > 0) & (radius < first_fold([self.k1, self.k2]) * points[..., 2])
 
+    def unproject(self, pixels: Pixels) -> tuple[Points, Bool[Tensor, "*points"]]:
+        """Pixels -> unit rays, by Newton's method on the radius; valid where it converges before the image folds."""
+        bent = (pixels - pixels.new_tensor([self.cx, self.cy])) / pixels.new_tensor([self.fx, self.fy])
+        goal = bent.norm(dim=-1)
+        radius = goal.clone()
+        for _ in range(20):
+            missed, slope = self._stretched(radius) - goal, self._slope(radius)
+            radius = (radius - missed / slope.clamp_min(0.05)).clamp(0, 1e3)
+        valid = ((self._stretched(radius) - goal).abs() < 1e-6 * (1 + goal)) & (self._slope(radius) > 0)
+        ratio = torch.where(goal > 0, radius / goal.clamp_min(1e-12), torch.ones_like(goal))
+        rays = torch.cat([bent * ratio[..., None], torch.ones_like(goal)[..., None]], -1)
+        rays = rays / rays.norm(dim=-1, keepdim=True)
+        return torch.where(valid[..., None], rays, rays.new_tensor([0.0, 0.0, 1.0])), valid
+
+    def _stretched(self, radius: Tensor) -> Tensor:
+        return radius * (1 + self.k1 * radius**2 + self.k2 * radius**4)
+
+    def _slope(self, radius: Tensor) -> Tensor:
+        return 1 + 3 * self.k1 * radius**2 + 5 * self.k2 * radius**4
+
     def as_ucm(self) -> Lens | None:
-        return None if self.k1 or self.k2 else ucm_lens(self.fx, self.fy, self.cx, self.cy, 0.0, self.size)
+        return None if self.k1 or self.k2 else self.ucm(alpha=0.0)
 
 
 @dataclass(frozen=True)
-class Equidistant(LensModel):
+class Equidistant(FocalModel):
     """The radius is f theta: the ideal fisheye."""
 
-    fx: float
-    fy: float
-    cx: float
-    cy: float
     size: tuple[int, int]
 
-    def formula(self, points: Points) -> Pixels:
-        return OpenCVFisheye(self.fx, self.fy, self.cx, self.cy, 0, 0, 0, 0, self.size).formula(points)
+    def plane(self, points: Points) -> Pixels:
+        return OpenCVFisheye(self.fx, self.fy, self.cx, self.cy, 0, 0, 0, 0, self.size).plane(points)
 
     def sees(self, points: Points) -> Bool[Tensor, "*points"]:
         return points.norm(dim=-1) > 0
 
 
 @dataclass(frozen=True)
-class OpenCVFisheye(LensModel):
+class OpenCVFisheye(FocalModel):
     """Kannala-Brandt: the radius is f theta (1 + k1 theta^2 + k2 theta^4 + k3 theta^6 + k4 theta^8)."""
 
-    fx: float
-    fy: float
-    cx: float
-    cy: float
     k1: float
     k2: float
     k3: float
@@ -143,13 +174,13 @@ class OpenCVFisheye(LensModel):
     size: tuple[int, int]
     start: ClassVar[tuple[float, ...]] = (0.0, 0.0, 0.0, 0.0)
 
-    def formula(self, points: Points) -> Pixels:
+    def plane(self, points: Points) -> Pixels:
         across = points[..., :2].norm(dim=-1, keepdim=True)
         theta = torch.atan2(across, points[..., 2:])
         s = theta * theta
         bent = theta * (1 + s * (self.k1 + s * (self.k2 + s * (self.k3 + s * self.k4))))
         direction = points[..., :2] / torch.where(across > 0, across, torch.ones_like(across))
-        return _on_image(self.fx, self.fy, self.cx, self.cy, bent * direction)
+        return bent * direction
 
     def sees(self, points: Points) -> Bool[Tensor, "*points"]:
         theta = torch.atan2(points[..., :2].norm(dim=-1), points[..., 2])
@@ -157,13 +188,9 @@ class OpenCVFisheye(LensModel):
 
 
 @dataclass(frozen=True)
-class EUCM(LensModel):
+class EUCM(FocalModel):
     """Enhanced Unified Camera Model; at beta = 1 it is UCM with xi = alpha / (1 - alpha) and focal f (1 + xi)."""
 
-    fx: float
-    fy: float
-    cx: float
-    cy: float
     alpha: float
     beta: float
     size: tuple[int, int]
@@ -177,28 +204,27 @@ class EUCM(LensModel):
     def _depth(self, points: Points) -> Tensor:
         return (self.beta * points[..., :2].square().sum(-1) + points[..., 2].square()).sqrt()
 
-    def formula(self, points: Points) -> Pixels:
+    def plane(self, points: Points) -> Pixels:
         below = self.alpha * self._depth(points) + (1 - self.alpha) * points[..., 2]
-        return _on_image(self.fx, self.fy, self.cx, self.cy, points[..., :2] / below[..., None])
+        return points[..., :2] / below[..., None]
 
     def sees(self, points: Points) -> Bool[Tensor, "*points"]:
         return points[..., 2] > -_smaller_ratio(self.alpha) * self._depth(points)
 
+    @classmethod
+    def of_ucm(cls, lens: Lens) -> "EUCM":
+        """A UCM lens as EUCM, exactly: alpha = xi / (1 + xi), beta 1, focal lengths f / (1 + xi)."""
+        (fx, fy), (cx, cy), xi = lens.focal.tolist(), lens.center.tolist(), lens.xi.item()
+        return cls(fx / (1 + xi), fy / (1 + xi), cx, cy, xi / (1 + xi), 1.0, lens.size)
+
     def as_ucm(self) -> Lens | None:
-        grow = 1 / (1 - self.alpha)  # = 1 + xi
-        return (
-            None if self.beta != 1 else ucm_lens(self.fx * grow, self.fy * grow, self.cx, self.cy, grow - 1, self.size)
-        )
+        return self.ucm(self.alpha) if self.beta == 1 else None
 
 
 @dataclass(frozen=True)
-class DoubleSphere(LensModel):
+class DoubleSphere(FocalModel):
     """Two spheres, xi apart, then a plane that alpha shifts; at alpha = 0 it is UCM."""
 
-    fx: float
-    fy: float
-    cx: float
-    cy: float
     xi: float
     alpha: float
     size: tuple[int, int]
@@ -214,10 +240,10 @@ class DoubleSphere(LensModel):
         depth = points[..., 2] + self.xi * points.norm(dim=-1)
         return depth, (points[..., :2].square().sum(-1) + depth.square()).sqrt()
 
-    def formula(self, points: Points) -> Pixels:
+    def plane(self, points: Points) -> Pixels:
         depth, distance = self._second(points)
         below = self.alpha * distance + (1 - self.alpha) * depth
-        return _on_image(self.fx, self.fy, self.cx, self.cy, points[..., :2] / below[..., None])
+        return points[..., :2] / below[..., None]
 
     def sees(self, points: Points) -> Bool[Tensor, "*points"]:
         """Where neither sphere folds; the bound usually quoted stops short of it."""
@@ -228,8 +254,7 @@ class DoubleSphere(LensModel):
     def as_ucm(self) -> Lens | None:
         if self.alpha == 0 and self.xi >= 0:
             return ucm_lens(self.fx, self.fy, self.cx, self.cy, self.xi, self.size)
-        grow = 1 / (1 - self.alpha)
-        return None if self.xi else ucm_lens(self.fx * grow, self.fy * grow, self.cx, self.cy, grow - 1, self.size)
+        return None if self.xi else self.ucm(self.alpha)
 
 
 @dataclass(frozen=True)
@@ -262,7 +287,8 @@ class Mei(LensModel):
         stretch = 1 + self.k1 * s + self.k2 * s * s
         bent_x = x * stretch + 2 * self.p1 * x * y + self.p2 * (s + 2 * x * x)
         bent_y = y * stretch + self.p1 * (s + 2 * y * y) + 2 * self.p2 * x * y
-        return _on_image(self.gamma1, self.gamma2, self.u0, self.v0, torch.stack([bent_x, bent_y], -1))
+        focal, center = points.new_tensor([self.gamma1, self.gamma2]), points.new_tensor([self.u0, self.v0])
+        return torch.stack([bent_x, bent_y], -1) * focal + center
 
     def sees(self, points: Points) -> Bool[Tensor, "*points"]:
         nearest = -min(self.xi, 1 / self.xi) if self.xi else 0.0
@@ -288,10 +314,6 @@ def first_fold(k: Sequence[float]) -> float:
 
 def _smaller_ratio(alpha: float) -> float:
     return alpha / (1 - alpha) if alpha <= 0.5 else (1 - alpha) / alpha
-
-
-def _on_image(fx: float, fy: float, cx: float, cy: float, plane: Tensor) -> Tensor:
-    return plane * plane.new_tensor([fx, fy]) + plane.new_tensor([cx, cy])
 
 
 def ucm_lens(fx: float, fy: float, cx: float, cy: float, xi: float, size: tuple[int, int]) -> Lens:

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from curvedray.cameras import Cameras
+from curvedray.cameras.angles import rotation_angle
 from curvedray.data.clips import Footage, FootageSource, VideoShape, in_near_distances
 from curvedray.errors import InputError
 
@@ -80,12 +81,8 @@ def report_on(footage: Footage, shape: VideoShape | None = None) -> ClipReport:
 def motion(cameras: Cameras) -> tuple[Float[Tensor, " steps"], Float[Tensor, " steps"]]:
     """How far the camera turns, in degrees, and moves, in its unit, from each frame to the next."""
     poses = cameras.world_from_camera.double()
-    turn = poses[:-1, :3, :3].mT @ poses[1:, :3, :3]
-    # The sine and the cosine of the angle together keep small turns exact, where arccos alone loses half its digits.
-    skew = (turn - turn.mT) / 2
-    sine = skew.square().sum((-1, -2)).div(2).sqrt()
-    cosine = (turn.diagonal(dim1=-2, dim2=-1).sum(-1) - 1) / 2
-    return torch.rad2deg(torch.atan2(sine, cosine)), poses[:, :3, 3].diff(dim=0).norm(dim=-1)
+    turn = rotation_angle(poses[:-1, :3, :3], poses[1:, :3, :3])
+    return torch.rad2deg(turn), poses[:, :3, 3].diff(dim=0).norm(dim=-1)
 
 
 def _problems(footage: Footage, shape: VideoShape | None, rotation: Tensor, known: float | None) -> Iterator[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from curvedray.evaluate.metrics.pose import rotation_angles
+from curvedray.cameras.angles import rotation_angle
 from curvedray.evaluate.report import (
     ARROWS,
     Report,
@@ -128,7 +128,7 @@ def _clip(result: ClipResult) -> str:
 
 def _plots(result: ClipResult) -> str:
     asked, got = np.array(result.requested), np.array(result.recovered)
-    degrees = np.degrees(rotation_angles(asked[:, :, :3], got[:, :, :3]))
+    degrees = np.degrees(rotation_angle(asked[:, :, :3], got[:, :, :3]))
     above = _path_plot(asked, got, (0, 2), (1, -1), "right →", "forward ↑")
     side = _path_plot(asked, got, (2, 1), (1, 1), "forward →", "up ↑")
     figures = [

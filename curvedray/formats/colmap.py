@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from curvedray.cameras import Cameras, inverse_pose
-from curvedray.cameras.lens_models import EUCM, LensModel, Mei, OpenCVFisheye
+from curvedray.cameras.lens_models import EUCM, LensModel, Mei, OpenCVFisheye, ucm_lens
 from curvedray.errors import InputError
 from curvedray.formats import colmap_binary
 from curvedray.formats.build import fitted, gather, gather_lens, lens_numbers, numbered
@@ -121,5 +121,5 @@ def _camera(colmap: ModuleType, key: int, row: list[float], width: int, height: 
     fx, fy, cx, cy, xi = row
     name, numbers = "PINHOLE", [fx, fy, cx, cy]
     if xi > 0:
-        name, numbers = "EUCM", [fx / (1 + xi), fy / (1 + xi), cx, cy, xi / (1 + xi), 1.0]
+        name, numbers = "EUCM", EUCM.of_ucm(ucm_lens(fx, fy, cx, cy, xi, (width, height))).numbers
     return colmap.Camera(model=name, width=width, height=height, params=numbers, camera_id=key)

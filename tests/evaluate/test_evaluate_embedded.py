@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from curvedray import Lens
+from curvedray.cameras.lens_models import Radial
 from curvedray.errors import InputError
 from curvedray.evaluate import pose_errors
 from curvedray.evaluate.estimators import Estimator, make_estimator
@@ -165,7 +166,7 @@ def test_a_perfect_lens_scores_zero():
     wide = Lens.from_fov(120, 0.5, 96, 64)
     assert [score.value for score in lens.lens_scores("a", wide, wide)] == [0, 0, 0]
     k1, k2 = lens.radial_coefficients(0.5)
-    radial = lens.RadialLens(30.0, (48.0, 32.0), k1, k2, (96, 64))
+    radial = Radial(30.0, 30.0, 48.0, 32.0, k1, k2, (96, 64))
     assert [score.value for score in lens.coefficient_scores("a", wide, radial)] == [0, 0]
 
 

@@ -1,12 +1,14 @@
 """Lens, geometry, distribution, fidelity and statistics: hand-worked cases and laws."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
 from curvedray import Lens
+from curvedray.cameras.lens_models import Radial
 from curvedray.errors import InputError
 from curvedray.evaluate import average_rank, bootstrap, group_by, paired_difference
 from curvedray.evaluate.metrics.distribution import clip_image_score, clip_text_score, frechet_distance, inception_score
@@ -21,7 +23,6 @@ from curvedray.evaluate.metrics.geometry import (
 )
 from curvedray.evaluate.metrics.lens import (
     K1,
-    RadialLens,
     coefficient_scores,
     lens_scores,
     orientation_errors,
@@ -47,7 +48,7 @@ def tilted(roll: float, pitch: float) -> torch.Tensor:
 
 
 def test_radial_lens_round_trip():
-    lens = RadialLens(300.0, (160.0, 120.0), -0.2, 0.05, (320, 240))
+    lens = Radial(300.0, 300.0, 160.0, 120.0, -0.2, 0.05, (320, 240))
     points = torch.tensor([[0.1, -0.2, 1.0], [0.5, 0.3, 1.0], [0.0, 0.0, 2.0]], dtype=torch.float64)
     pixels, seen = lens.project(points)
     rays, valid = lens.unproject(pixels)
@@ -57,7 +58,7 @@ def test_radial_lens_round_trip():
 
 
 def test_radial_lens_marks_pixels_beyond_its_fold():
-    lens = RadialLens(100.0, (160.0, 120.0), -0.5, 0.0, (320, 240))
+    lens = Radial(100.0, 100.0, 160.0, 120.0, -0.5, 0.0, (320, 240))
     _, valid = lens.unproject(torch.tensor([[160.0, 120.0], [1.0, 1.0]]))
     assert valid.tolist() == [True, False]
 
@@ -67,9 +68,10 @@ def test_radial_coefficients_are_the_ucm_series():
     xi, width = 0.8, 400
     lens = Lens.from_fov(20.0, xi, width, width)
     k1, k2 = radial_coefficients(xi)
-    radial = RadialLens(float(lens.focal[0]) / (1 + xi), (200.0, 200.0), k1, k2, lens.size)
+    focal = float(lens.focal[0]) / (1 + xi)
+    radial = Radial(focal, focal, 200.0, 200.0, k1, k2, lens.size)
     assert ray_error(lens, radial) < 1e-4
-    assert ray_error(lens, RadialLens(radial.focal, radial.center, 0.0, 0.0, lens.size)) > 0.01
+    assert ray_error(lens, replace(radial, k1=0.0, k2=0.0)) > 0.01
     assert radial_coefficients(0.0) == (0.0, 0.0)
 
 
@@ -117,8 +119,8 @@ def test_up_of_a_level_pose_points_up():
 
 
 def test_lens_scores_name_what_they_are():
-    lens = RadialLens(300.0, (160.0, 120.0), -0.2, 0.05, (320, 240))
-    other = RadialLens(300.0, (160.0, 120.0), -0.1, 0.02, (320, 240))
+    lens = Radial(300.0, 300.0, 160.0, 120.0, -0.2, 0.05, (320, 240))
+    other = Radial(300.0, 300.0, 160.0, 120.0, -0.1, 0.02, (320, 240))
     scores = coefficient_scores("a", lens, other)
     assert [(score.metric, round(score.value, 9)) for score in scores] == [("k1", 0.1), ("k2", 0.03)]
     assert lens_scores("a", lens, Lens.from_fov(56.0, 0.0, 640, 480))[0].unit == "deg"

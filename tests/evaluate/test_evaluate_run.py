@@ -11,11 +11,11 @@ from scipy.spatial.transform import Rotation
 from typer.testing import CliRunner
 
 from curvedray import Cameras, Lens
+from curvedray.cameras.lens_models import Radial
 from curvedray.errors import InputError
 from curvedray.evaluate.estimators.oracle import Oracle
 from curvedray.evaluate.estimators.protocol import Estimate, UpAndLens
 from curvedray.evaluate.matching import match
-from curvedray.evaluate.metrics.lens import RadialLens
 from curvedray.evaluate.page import write_report
 from curvedray.evaluate.report import Report, compare, interval_text, number_text
 from curvedray.evaluate.run import score_folder
@@ -143,7 +143,7 @@ class Views:
         self.calls += 1
         pitch = np.radians(10.0 if self.calls % 2 else 0.0)
         up = np.tile([0.0, -np.cos(pitch), np.sin(pitch)], (len(video), 1))
-        return Estimate(view=UpAndLens(up, RadialLens(28.6, (24.0, 16.0), -0.1 * self.calls, 0.0, (WIDTH, HEIGHT))))
+        return Estimate(view=UpAndLens(up, Radial(28.6, 28.6, 24.0, 16.0, -0.1 * self.calls, 0.0, (WIDTH, HEIGHT))))
 
 
 def test_lens_and_horizon_are_scored_against_the_reference_clip(folder):

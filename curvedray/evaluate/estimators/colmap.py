@@ -17,6 +17,7 @@ import torch
 from PIL import Image
 
 from curvedray.cameras import Lens
+from curvedray.cameras.lens_models import EUCM
 from curvedray.errors import InputError
 from curvedray.evaluate.estimators.protocol import Estimate, Frames, filled
 from curvedray.evaluate.estimators.rotation import Pair, average_rotations, pair_of, rotation_share
@@ -172,10 +173,7 @@ def _pycolmap() -> Any:
 
 def _eucm(lens: Lens) -> list[float]:
     """fx, fy, cx, cy, alpha, beta of COLMAP's EUCM: the same lens, exactly."""
-    xi = float(lens.xi)
-    fx, fy = (lens.focal.double() / (1 + xi)).tolist()
-    cx, cy = lens.center.double().tolist()
-    return [fx, fy, cx, cy, xi / (1 + xi), 1.0]
+    return EUCM.of_ucm(lens).numbers
 
 
 def _set_lenses(colmap: Any, database: Path, lenses: list[Lens]) -> None:

@@ -14,9 +14,9 @@ import numpy as np
 import torch
 
 from curvedray.cameras import Lens
+from curvedray.cameras.lens_models import Radial
 from curvedray.errors import InputError
 from curvedray.evaluate.estimators.protocol import Estimate, Frames, UpAndLens
-from curvedray.evaluate.metrics.lens import RadialLens
 from curvedray.evaluate.scores import Failure
 
 INSTALL = "Install it with: pip install git+https://github.com/cvg/GeoCalib"
@@ -57,7 +57,8 @@ def read_result(result: dict[str, Any], size: tuple[int, int], frames: int) -> E
     k1, k2 = (float(np.asarray(x.detach().cpu()).reshape(-1)[0]) for x in (camera.k1, camera.k2))
     if len(up) != frames or not (np.isfinite(up).all() and np.isfinite(focal).all() and np.isfinite([k1, k2]).all()):
         return Failure(f"GeoCalib answered for {len(up)} of {frames} frames, or with numbers that are not finite")
-    lens = RadialLens(float(focal[0].mean()), (float(center[0, 0]), float(center[0, 1])), k1, k2, size)
+    f = float(focal[0].mean())
+    lens = Radial(f, f, float(center[0, 0]), float(center[0, 1]), k1, k2, size)
     return Estimate(view=UpAndLens(up, lens))
 
 

@@ -11,8 +11,8 @@ from jaxtyping import Bool, Float, UInt8
 from scipy.spatial.transform import Rotation, Slerp
 
 from curvedray.cameras import Lens
+from curvedray.cameras.lens_models import Radial
 from curvedray.errors import InputError
-from curvedray.evaluate.metrics.lens import RadialLens
 from curvedray.evaluate.scores import Failure
 
 Frames = UInt8[np.ndarray, "t h w 3"]
@@ -23,7 +23,7 @@ class UpAndLens:
     """A horizon and a lens: up directions in each camera's frame, and one lens for the clip."""
 
     up: Float[np.ndarray, "t 3"]
-    lens: RadialLens | Lens
+    lens: Radial | Lens
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,9 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from curvedray.cameras import Lens
+from curvedray.cameras.angles import direction_angle
 from curvedray.cameras.lens import pixel_centers
+from curvedray.cameras.lens_models import Radial
 from curvedray.errors import InputError
 from curvedray.evaluate.scores import Metric, Score
 
@@ -33,46 +35,7 @@ XI = Metric("xi", "-", "lower", "|xi - xi'| of the unified camera model, against
 METRICS = (K1, K2, PITCH, ROLL, GRAVITY, LATITUDE, UP, RAY, FOV, XI)
 
 
-@dataclass(frozen=True)
-class RadialLens:
-    """GeoCalib's radial lens: a pinhole whose points are pushed by 1 + k1 r^2 + k2 r^4."""
-
-    focal: float  # pixels
-    center: tuple[float, float]  # pixels
-    k1: float
-    k2: float
-    size: tuple[int, int]  # width, height
-
-    def project(self, points: Float[Tensor, "*points 3"]) -> tuple[Float[Tensor, "*points 2"], Bool[Tensor, "*points"]]:
-        """Points in front of the camera -> pixels."""
-        valid = points[..., 2] > 0
-        plane = points[..., :2] / torch.where(valid, points[..., 2], torch.ones_like(points[..., 2]))[..., None]
-        square = (plane * plane).sum(-1, keepdim=True)
-        bent = plane * (1 + self.k1 * square + self.k2 * square * square)
-        return bent * self.focal + plane.new_tensor(self.center), valid
-
-    def unproject(
-        self, pixels: Float[Tensor, "*points 2"]
-    ) -> tuple[Float[Tensor, "*points 3"], Bool[Tensor, "*points"]]:
-        """Pixels -> unit rays, by Newton's method on the radius; valid where it converges before the curve folds."""
-        bent = (pixels - pixels.new_tensor(self.center)) / self.focal
-        goal = bent.norm(dim=-1)
-        radius = goal.clone()
-        for _ in range(20):
-            slope = 1 + 3 * self.k1 * radius**2 + 5 * self.k2 * radius**4
-            radius = (radius - (self._bend(radius) - goal) / slope.clamp_min(0.05)).clamp(0, 1e3)
-        folded = 1 + 3 * self.k1 * radius**2 + 5 * self.k2 * radius**4 <= 0
-        valid = ((self._bend(radius) - goal).abs() < 1e-6 * (1 + goal)) & ~folded
-        ratio = torch.where(goal > 0, radius / goal.clamp_min(1e-12), torch.ones_like(goal))
-        rays = torch.cat([bent * ratio[..., None], torch.ones_like(goal)[..., None]], -1)
-        rays = rays / rays.norm(dim=-1, keepdim=True)
-        return torch.where(valid[..., None], rays, rays.new_tensor([0.0, 0.0, 1.0])), valid
-
-    def _bend(self, radius: Tensor) -> Tensor:
-        return radius * (1 + self.k1 * radius**2 + self.k2 * radius**4)
-
-
-AnyLens = Lens | RadialLens
+AnyLens = Lens | Radial  # Radial is GeoCalib's: a pinhole whose points are pushed by 1 + k1 r^2 + k2 r^4
 
 
 def radial_coefficients(xi: float) -> tuple[float, float]:
@@ -92,7 +55,7 @@ def ray_error(a: AnyLens, b: AnyLens) -> float:
     both = valid_a & valid_b
     if not both.any():
         raise InputError("lenses", "a pixel that both can see", "none")
-    return float(torch.rad2deg(angles(rays_a[both], rays_b[both])).mean())
+    return float(torch.rad2deg(direction_angle(rays_a[both], rays_b[both])).mean())
 
 
 @dataclass(frozen=True)
@@ -122,7 +85,7 @@ def orientation_errors(
     return OrientationErrors(
         pitch=float(torch.rad2deg((pitch_a - pitch_b).abs()).mean()),
         roll=float(torch.rad2deg(wrapped(roll_a - roll_b).abs()).mean()),
-        gravity=float(torch.rad2deg(angles(a, b)).mean()),
+        gravity=float(torch.rad2deg(direction_angle(a, b)).mean()),
         latitude=float(dense[0]),
         up=float(dense[1]),
     )
@@ -152,7 +115,7 @@ def field_errors(
     both = valid_a & valid_b
     if not both.any():
         raise InputError("lenses", "a pixel that both can see", "none")
-    turn = angles(vector_a[both], vector_b[both])
+    turn = direction_angle(vector_a[both], vector_b[both])
     return float(torch.rad2deg((latitude_a - latitude_b)[both].abs().mean())), float(torch.rad2deg(turn.mean()))
 
 
@@ -169,11 +132,6 @@ def perspective_field(
     moved = torch.func.jvp(lambda points: lens.project(points)[0], (rays,), (push,))[1]
     length = moved.norm(dim=-1)
     return latitude, moved / length.clamp_min(1e-12)[..., None], valid & (length > 1e-9)
-
-
-def angles(a: Float[Tensor, "*n d"], b: Float[Tensor, "*n d"]) -> Float[Tensor, "*n"]:
-    """Radians between unit vectors, exact at zero: 2 arctan2(|a - b|, |a + b|)."""
-    return 2 * torch.atan2((a - b).norm(dim=-1), (a + b).norm(dim=-1))
 
 
 def lens_scores(clip: str, estimate: AnyLens, requested: Lens) -> list[Score]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Num
 
+from curvedray.cameras.angles import rotation_angle
 from curvedray.errors import InputError
 from curvedray.evaluate.scores import Array, Metric, Score, as_float64
 
@@ -69,7 +70,7 @@ def pose_errors(truth: Num[Array, "t r 4"], estimate: Num[Array, "s q 4"], strid
     true, found = (relative_to_first(path) for path in paths)
     largest = float(np.linalg.norm(true[:, :, 3], axis=-1).max())
     a, b = max_normalised(true), max_normalised(found)
-    angles = rotation_angles(a[:, :, :3], b[:, :, :3])
+    angles = rotation_angle(a[:, :, :3], b[:, :, :3])
     return PoseErrors(
         rot_err=float(angles.sum()),
         trans_err=float(np.linalg.norm(a[:, :, 3] - b[:, :, 3], axis=-1).sum()),
@@ -95,12 +96,6 @@ def max_normalised(path: Float[np.ndarray, "t 3 4"]) -> Float[np.ndarray, "t 3 4
     scaled = path.copy()
     scaled[:, :, 3] /= np.linalg.norm(path[:, :, 3], axis=-1).max() + 1e-9
     return scaled
-
-
-def rotation_angles(a: Float[np.ndarray, "t 3 3"], b: Float[np.ndarray, "t 3 3"]) -> Float[np.ndarray, " t"]:
-    """The angle of R_a^T R_b, from |R_a - R_b| = 2 sqrt(2) sin(angle / 2): exact at zero, unlike arccos."""
-    chord = np.linalg.norm(a - b, axis=(1, 2)) / (2 * np.sqrt(2))
-    return 2 * np.arcsin(np.clip(chord, 0, 1))
 
 
 def umeyama_ate(truth: Float[np.ndarray, "t 3"], estimate: Float[np.ndarray, "t 3"]) -> float:
