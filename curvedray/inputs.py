@@ -12,10 +12,11 @@ import struct
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -36,6 +37,17 @@ UNREADABLE = (
     *(struct.error, zlib.error, zipfile.BadZipFile, tokenize.TokenError),
 )
 FOREIGN = ("SafetensorError", "FFmpegError")  # asked by name, so that safetensors and PyAV need not be imported
+
+
+class ArrayHeader(NamedTuple):
+    """What an array claims to be."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+    @property
+    def bytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
 
 
 @contextmanager
@@ -118,49 +130,65 @@ def parsed_json(text: str, name: str, what: str = "JSON") -> Any:
     return value
 
 
-def read_arrays(path: str | Path, what: str = "arrays", limit: int = LARGEST_ARRAYS) -> dict[str, np.ndarray]:
-    """The arrays of a .npz by name, or a .npy as `array`. Headers are looked at before anything is unpacked."""
-    path = input_file(path, f"a .npy or .npz of {what}", limit)
+def read_arrays(
+    path: str | Path, what: str = "arrays", limit: int = LARGEST_ARRAYS, only: Collection[str] = ()
+) -> dict[str, np.ndarray]:
+    """The arrays of a .npz by name, or a .npy as `array`. Headers are looked at before anything is unpacked.
+
+    `only` names the arrays that are wanted; the others are neither unpacked nor counted.
+    """
+    with _opened_arrays(path, what) as members:
+        chosen = {name: member for name, member in members.items() if not only or name in only}
+        _check_total(path, what, sum(header.bytes for header, _ in chosen.values()), limit)
+        arrays = {}
+        for name, (header, opened) in chosen.items():
+            if header.dtype.hasobject:
+                raise ValueError("Python objects, which are never unpacked")
+            with opened() as file:
+                arrays[name] = np.lib.format.read_array(file, allow_pickle=False)
+        return arrays
+
+
+def read_array_headers(path: str | Path, what: str = "arrays") -> dict[str, ArrayHeader]:
+    """What the arrays of a .npz or .npy (`array`) claim to be, by name; nothing is unpacked."""
+    with _opened_arrays(path, what) as members:
+        return {name: header for name, (header, _) in members.items()}
+
+
+@contextmanager
+def _opened_arrays(path: str | Path, what: str) -> Iterator[dict[str, tuple[ArrayHeader, Callable[[], Any]]]]:
+    """Every array's header, and how its bytes are opened."""
+    path = input_file(path, f"a .npy or .npz of {what}")
     with reading(str(path), f"a readable .npy or .npz of {what}", "Is the file complete?"):
-        if zipfile.is_zipfile(path):
-            with zipfile.ZipFile(path) as archive:
-                members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
-                if not members:
-                    names = ", ".join(member.filename for member in archive.infolist()[:5])
-                    raise InputError(str(path), f"a .npz of {what}", f"an archive of {names or 'nothing'}")
-                total = 0
-                for member in members:
-                    with archive.open(member) as file:
-                        total += _claimed_bytes(file)
-                _check_total(path, what, total, limit)
-                arrays = {}
-                for member in members:
-                    with archive.open(member) as file:
-                        arrays[member.filename.removesuffix(".npy")] = _array(file)
-                return arrays
-        with path.open("rb") as file:
-            _check_total(path, what, _claimed_bytes(file), limit)
-            file.seek(0)
-            return {"array": _array(file)}
+        if not zipfile.is_zipfile(path):
+            with path.open("rb") as file:
+                yield {"array": (_array_header(file), partial(path.open, "rb"))}
+            return
+        with zipfile.ZipFile(path) as archive:
+            members: dict[str, tuple[ArrayHeader, Callable[[], Any]]] = {}
+            for member in archive.infolist():
+                if member.filename.endswith(".npy"):
+                    with archive.open(member) as stream:
+                        header = _array_header(stream)
+                    members[member.filename.removesuffix(".npy")] = (header, partial(archive.open, member))
+            if not members:
+                names = ", ".join(member.filename for member in archive.infolist()[:5])
+                raise InputError(str(path), f"a .npz of {what}", f"an archive of {names or 'nothing'}")
+            yield members
 
 
-def _array(file: Any) -> np.ndarray:
-    return np.lib.format.read_array(file, allow_pickle=False)
-
-
-def _claimed_bytes(file: Any) -> int:
-    """How many bytes the header of a .npy says that its numbers take."""
+def _array_header(file: Any) -> ArrayHeader:
     version = np.lib.format.read_magic(file)
     if version not in ((1, 0), (2, 0), (3, 0)):
         raise ValueError(f"format version {version}")
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, _, dtype = read(file)
-    if dtype.hasobject:
-        raise ValueError("Python objects, which are never unpacked")
-    return math.prod(shape) * dtype.itemsize
+    if min(shape, default=0) < 0:
+        raise ValueError(f"a shape of {shape}")
+    return ArrayHeader(tuple(shape), dtype)
 
 
-def _check_total(path: Path, what: str, total: int, limit: int) -> None:
+def _check_total(path: str | Path, what: str, total: int, limit: int) -> None:
     if total > limit:
         raise InputError(str(path), f"{what} of at most {megabytes(limit)} unpacked", megabytes(total))
 

@@ -104,7 +104,6 @@ def generate(
     from curvedray.cli import console
     from curvedray.cli.shared import pixels
     from curvedray.errors import InputError
-    from curvedray.formats import read_cameras
     from curvedray.generation.recipe import load_parts, new_recipe, read_recipe, relocated
     from curvedray.generation.write import make_video
 
@@ -135,7 +134,7 @@ def generate(
         recipe = new_recipe(
             parts,
             prompt,
-            read_cameras(camera) if camera is not None else move or "static",
+            camera if camera is not None else move or "static",
             lens=lens,
             negative=negative,
             near=near,

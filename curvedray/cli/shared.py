@@ -2,7 +2,6 @@
 
 import ast
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,10 +15,7 @@ if TYPE_CHECKING:
 LARGEST_SIDE = 8192  # pixels; a larger one is a slip of the finger, and more than a video player takes
 LONGEST_OPTION = 1000  # characters
 LARGEST_WHOLE = 10**18  # of an option's value; larger ones fit no reader's number
-
-# What every format takes, with its types; and arguments of the reader that have options of their own here.
-COMMON_OPTIONS = {"unit": (str,), "fps": (int, float), "mirrored_world": (bool,)}
-NOT_OPTIONS = ("path", "format", "dtype")
+NOT_OPTIONS = ("path", "format", "dtype", "lens_needed")  # of read_cameras: what `--option` must not say
 
 Options = Annotated[
     list[str] | None, typer.Option("--option", help="A reader's own option as NAME=VALUE; may be repeated.")
@@ -51,9 +47,11 @@ def _option(text: str) -> tuple[str, Any]:
     if not (name and equals) or name in NOT_OPTIONS:
         raise InputError("--option", "NAME=VALUE, a reader's own option", text)
     value = _value(name, said)
-    kinds = COMMON_OPTIONS.get(name, (object,))
-    if not isinstance(value, kinds) or (isinstance(value, bool) and float in kinds):
-        raise InputError(f"--option {name}", " or ".join(kind.__name__ for kind in kinds), repr(value))
+    from curvedray.formats.options import GENERAL
+
+    for option in GENERAL:
+        if option.name == name:
+            option.check(value, "--option")
     return name, value
 
 
@@ -86,18 +84,14 @@ def file_cameras(
 
     A format that carries no lens or no size is told them; the lens, size and frames that a file has are changed.
     """
-    from inspect import signature
-
-    from curvedray.cameras.named_lenses import named_lens
     from curvedray.formats import FORMATS, read_cameras
     from curvedray.moves.trajectory import fitted_to
 
-    takes = signature(FORMATS[format].read).parameters if format in FORMATS else {}
-    told = {name: i for name, i in (("size", size), ("lens", lens)) if i is not None and name in takes}
+    known = FORMATS[format].carries if format in FORMATS else frozenset()
+    told: dict[str, Any] = {} if lens is None else {"lens": lens}
+    if size is not None and (lens is not None or "size" not in known):
+        told["size"] = size
     cameras = read_cameras(file, format, **(options | told))
-    changed = []
-    if lens is not None and "lens" not in takes:
-        changed.append(f"the file's lens was replaced by {lens}")
-        cameras = replace(cameras, lens=named_lens(lens, *(size or cameras.lens.size)))
+    changed = [f"the file's lens was replaced by {lens}"] if lens is not None and "focal" in known else []
     cameras, refitted = fitted_to(cameras, frames or len(cameras), *(size or cameras.lens.size))
     return cameras, changed + refitted

@@ -4,7 +4,6 @@ A metadata table is `metadata.csv` or `metadata.jsonl` with the columns of `Reco
 """
 
 import csv
-import inspect
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -17,7 +16,7 @@ from curvedray.cameras import Cameras, Lens, Unit
 from curvedray.data.clips import Footage, FootageSource
 from curvedray.errors import InputError
 from curvedray.files import whole_file
-from curvedray.formats import FORMATS, detect_format, read_cameras, write_cameras
+from curvedray.formats import cameras_of_video, write_cameras
 from curvedray.media.video import read_video, write_video
 from curvedray.radial.map import read_radial_map
 
@@ -51,18 +50,9 @@ class Record:
         return Footage(self.id, self.caption, video.frames, cameras, radial, self.near)
 
     def _cameras(self, width: int, height: int) -> Cameras:
-        """The camera file's, with the lens of this record where it has none. A lens is never guessed."""
-        format = FORMATS[self.format] if self.format in FORMATS else FORMATS[detect_format(self.cameras).name]
-        options: dict[str, Any] = {}
-        takes = inspect.signature(format.read).parameters
-        if self.hfov is not None:
-            options["lens"] = Lens.from_fov(self.hfov, self.xi, width, height)
-        elif "focal" not in format.carries:
-            fix = "Give its degrees across the width, hfov, and its bend, xi."
-            raise InputError("lens", "one", f"none in {format.name} files", fix)
-        elif "size" in takes:
-            options["size"] = (width, height)
-        return read_cameras(self.cameras, self.format or format.name, unit=self.unit, **options)
+        """The camera file's, with the lens of this record where there is one. A lens is never guessed."""
+        lens = None if self.hfov is None else Lens.from_fov(self.hfov, self.xi, width, height)
+        return cameras_of_video(self.cameras, width, height, format=self.format, lens=lens, unit=self.unit)
 
 
 class FolderFootage:

@@ -119,19 +119,15 @@ def score_clip(job: Job, estimator: Estimator, stride: int, **camera_options: An
 
 def _requested(job: Job, video: np.ndarray, options: dict[str, Any]) -> Cameras:
     """The cameras that were asked for, their lens at the video's size; one per frame, or one per latent frame."""
-    from curvedray.formats import read_cameras
+    from curvedray.formats import cameras_of_video
 
     if job.cameras is None:
         raise InputError("cameras", f"a camera file named {job.clip}", "none")
     count, height, width = video.shape[:3]
-    sized: dict[str, Any] = {"size": (width, height)} if "lens" in options else {}
-    cameras = read_cameras(job.cameras, **options, **sized)
+    cameras = cameras_of_video(job.cameras, width, height, **options)
     if cameras.frames not in (count, (count - 1) // 4 + 1):
         raise InputError("cameras", f"{count} poses, as the video has frames (or every 4th)", cameras.frames)
-    size = cameras.lens.size
-    if abs(size[0] * height - size[1] * width) > max(size[0], size[1]):
-        raise InputError("cameras", f"a lens for an image shaped {width} x {height}", f"{size[0]} x {size[1]}")
-    return replace(cameras, lens=cameras.lens.resized(width, height))
+    return cameras
 
 
 def _at_stride(cameras: Cameras, frames: int, stride: int) -> Cameras:

@@ -15,7 +15,7 @@ from curvedray.cameras import Cameras, inverse_pose
 from curvedray.cameras.lens_models import EUCM, LensModel, Mei, OpenCVFisheye, ucm_lens
 from curvedray.errors import InputError
 from curvedray.formats import colmap_binary
-from curvedray.formats.build import fitted, gather, gather_lens, lens_numbers, numbered
+from curvedray.formats.build import fitted, gather, gather_lens, given_lens, lens_numbers, numbered
 from curvedray.formats.source import Source, complete, natural
 
 FILES = ("cameras", "images", "points3D")
@@ -61,14 +61,16 @@ def read(source: Source) -> Cameras:
     images = [image for _, image in sorted(named, key=lambda pair: natural(pair[0]))]
     if not images:
         source.fail("", "at least one image with a pose", "none")
-    lenses = {key: _lens(source, key, camera) for key, camera in model.cameras.items()}
-    sizes = {(model.cameras[image.camera_id].width, model.cameras[image.camera_id].height) for image in images}
-    if len(sizes) > 1:
-        source.fail("cameras", "images of one size", sorted(sizes))
     where = [f"image {image.name}" for image in images]
     matrices = [torch.from_numpy(image.cam_from_world().matrix().copy()) for image in images]
     poses = inverse_pose(complete(torch.stack(matrices).double()))
-    lens = gather_lens(source, where, [lenses[image.camera_id] for image in images], sizes.pop())
+    cameras = [model.cameras[image.camera_id] for image in images]
+    sizes = [(camera.width, camera.height) for camera in cameras]
+    lens = given_lens(source, sizes[0])
+    if lens is None:
+        lenses = {camera.camera_id: camera for camera in cameras}
+        numbers = {key: _lens(source, key, camera) for key, camera in lenses.items()}
+        lens = gather_lens(source, where, [numbers[camera.camera_id] for camera in cameras], sizes)
     return gather(source, where, poses, lens, "arbitrary")
 
 

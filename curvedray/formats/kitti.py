@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import torch
 
-from curvedray.cameras import Cameras, Lens
+from curvedray.cameras import Cameras
 from curvedray.formats.build import chosen_lens, gather, note
 from curvedray.formats.source import Source, complete
 
@@ -22,24 +22,24 @@ def detect_360(source: Source) -> str | None:
     return f"rows of a frame number and {columns - 1} numbers" if columns in (13, 17) else None
 
 
-def read(source: Source, *, lens: Lens | str | None = None, size: tuple[int, int] | None = None) -> Cameras:
+def read(source: Source) -> Cameras:
     lines, rows = source.table(12)
-    return _cameras(source, lines, rows, chosen_lens(source, lens, size))
+    return _cameras(source, lines, rows)
 
 
-def read_360(source: Source, *, lens: Lens | str | None = None, size: tuple[int, int] | None = None) -> Cameras:
+def read_360(source: Source) -> Cameras:
     lines, rows = source.table(13, 17)
     for line, before, after in zip(lines[1:], rows, rows[1:], strict=False):
         if after[0] <= before[0]:
             source.fail(f"line {line}, column 1", f"a frame number above {before[0]:g}", f"{after[0]:g}")
     if rows[-1][0] - rows[0][0] != len(rows) - 1:
         note(f"{source.name}: {len(rows)} frames of {rows[0][0]:g} to {rows[-1][0]:g}; the gaps are not kept.")
-    return _cameras(source, lines, [row[1:] for row in rows], chosen_lens(source, lens, size))
+    return _cameras(source, lines, [row[1:] for row in rows])
 
 
-def _cameras(source: Source, lines: list[int], rows: list[list[float]], lens: Lens) -> Cameras:
+def _cameras(source: Source, lines: list[int], rows: list[list[float]]) -> Cameras:
     poses = complete(torch.tensor(rows, dtype=torch.float64).reshape(len(rows), -1, 4))
-    return gather(source, [f"line {line}" for line in lines], poses, lens, "metric")
+    return gather(source, [f"line {line}" for line in lines], poses, chosen_lens(source), "metric")
 
 
 def write(cameras: Cameras) -> bytes:

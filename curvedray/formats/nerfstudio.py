@@ -10,17 +10,17 @@ from typing import Any
 
 import torch
 
-from curvedray.cameras import Cameras
+from curvedray.cameras import Cameras, Lens
 from curvedray.cameras.lens_models import LensModel, Mei, OpenCVFisheye
 from curvedray.errors import InputError
 from curvedray.formats.build import (
-    DEFAULT_SIZE,
     OPENCV_FROM_OPENGL,
     Y_DOWN_FROM_Z_UP,
-    checked_size,
     fitted,
     gather,
     gather_lens,
+    given_lens,
+    image_size,
     lens_numbers,
     note,
     numbered,
@@ -51,11 +51,8 @@ def _theirs(cameras: Cameras) -> torch.Tensor:
 # -- transforms.json
 
 
-def read(source: Source, *, size: tuple[int, int] | None = None) -> Cameras:
-    """Frames come in the order of their file names, as nerfstudio takes them.
-
-    `size` rescales the lens to another image, or says the image's size where the file does not.
-    """
+def read(source: Source) -> Cameras:
+    """Frames come in the order of their file names, as nerfstudio takes them."""
     top = source.json
     frames = top["frames"].items()
     if all("file_path" in frame for frame in frames):
@@ -63,23 +60,25 @@ def read(source: Source, *, size: tuple[int, int] | None = None) -> Cameras:
         if ordered != frames:
             note(f"{source.name}: the frames are taken in the order of their file names, not of the file.")
         frames = ordered
-    fits: dict[LensModel, list[float]] = {}
-    numbers, sizes = [], set()
-    for frame in frames:
-        model = _model(source, top, frame, size)
-        if model not in fits:
-            fits[model] = fitted(source, f"field {frame.where}", model)
-        numbers.append(fits[model])
-        sizes.add(model.size)
-    if len(sizes) > 1:
-        source.fail("field w, h", "frames of one size", sorted(sizes))
     where = [f"field {frame.where}.transform_matrix" for frame in frames]
     poses = _ours([frame["transform_matrix"].pose() for frame in frames])
-    lens = gather_lens(source, where, numbers, sizes.pop())
-    return gather(source, where, poses, lens if size is None else lens.resized(*checked_size(size)), "arbitrary")
+    sizes = [_image_size(source, top, frame) for frame in frames]
+    lens = given_lens(source, sizes[0]) or _lens(source, top, frames, sizes)
+    return gather(source, where, poses, lens, "arbitrary")
 
 
-def _model(source: Source, top: Node, frame: Node, size: tuple[int, int] | None) -> LensModel:
+def _lens(source: Source, top: Node, frames: list[Node], sizes: list[tuple[int, int]]) -> Lens:
+    fits: dict[LensModel, list[float]] = {}
+    numbers, where = [], [f"field {frame.where}" for frame in frames]
+    for place, frame, size in zip(where, frames, sizes, strict=True):
+        model = _model(source, top, frame, size)
+        if model not in fits:
+            fits[model] = fitted(source, place, model)
+        numbers.append(fits[model])
+    return gather_lens(source, where, numbers, sizes)
+
+
+def _model(source: Source, top: Node, frame: Node, size: tuple[int, int]) -> LensModel:
     """The lens of one frame: its own numbers, else the file's."""
 
     def find(key: str) -> Node | None:
@@ -89,7 +88,7 @@ def _model(source: Source, top: Node, frame: Node, size: tuple[int, int] | None)
         node = find(key)
         return default if node is None else node.number()
 
-    width, height = _image_size(source, find("w"), find("h"), size)
+    width, height = size
     if find("fl_x") is None and find("camera_angle_x") is None:
         source.fail(f"field {frame.where}.fl_x", "fl_x or camera_angle_x", "neither")
     fx = number("fl_x", 0.0) if find("fl_x") else _focal(width, number("camera_angle_x", 0.0))
@@ -108,11 +107,12 @@ def _model(source: Source, top: Node, frame: Node, size: tuple[int, int] | None)
     return Mei(0.0, k1, k2, p1, p2, fx, fy, cx, cy, (width, height))  # at xi 0 it is OpenCV's own model
 
 
-def _image_size(source: Source, w: Node | None, h: Node | None, size: tuple[int, int] | None) -> tuple[int, int]:
+def _image_size(source: Source, top: Node, frame: Node) -> tuple[int, int]:
+    w, h = (frame.get(key) or top.get(key) for key in ("w", "h"))
     if w is None or h is None:
-        if size is None:
+        if source.given.size is None:
             source.fail("field w, h", "the image's size", "none", "Say it with size=(width, height).")
-        return checked_size(size)
+        return source.given.size
     if min(w.integer(), h.integer()) < 1:
         source.fail("field w, h", "at least one pixel", (w.value, h.value))
     return w.integer(), h.integer()
@@ -147,18 +147,17 @@ def write(cameras: Cameras, *, file_path: str = "images/frame_{:05d}.png") -> by
 # -- the camera path
 
 
-def read_path(source: Source, *, size: tuple[int, int] | None = None) -> Cameras:
-    """`size` overrules the file's render size, or stands for it."""
+def read_path(source: Source) -> Cameras:
+    """A size that is given overrules the file's render size: pixels are square, and the fov is vertical."""
     top = source.json
     if "camera_type" in top and top["camera_type"].text() != "perspective":
         top["camera_type"].fail(
             "perspective", top["camera_type"].value, "Export a perspective path; set the lens later."
         )
+    size = source.given.size
     if size is None and "render_width" in top and "render_height" in top:
         size = top["render_width"].integer(), top["render_height"].integer()
-    if size is None:
-        note(f"{source.name} does not say its image size: taken as {DEFAULT_SIZE}. Say otherwise with size=.")
-    width, height = DEFAULT_SIZE if size is None else checked_size(size)
+    width, height = image_size(source, size)
     frames = top["camera_path"].items()
     numbers = []
     for frame in frames:
@@ -173,7 +172,8 @@ def read_path(source: Source, *, size: tuple[int, int] | None = None) -> Cameras
     fps = top["fps"].number() if "fps" in top and top["fps"].value is not None else None
     if fps is not None and fps <= 0:
         top["fps"].fail("a positive number of frames per second", fps)
-    return gather(source, where, poses, gather_lens(source, where, numbers, (width, height)), "arbitrary", fps)
+    lens = given_lens(source, (width, height)) or gather_lens(source, where, numbers, (width, height))
+    return gather(source, where, poses, lens, "arbitrary", fps)
 
 
 def _check_aspect(source: Source, frame: Node, shape: float) -> None:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, cast, get_args
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from curvedray.cameras import Cameras, Unit
 from curvedray.errors import InputError
-from curvedray.formats.build import gather, gather_lens
+from curvedray.formats.build import gather, gather_lens, given_lens
 from curvedray.formats.source import Node, Source
 
 NAME, VERSION = "curvedray-cameras", 1
@@ -28,7 +29,16 @@ def _is_ours(document: Node) -> bool:
 
 
 def read(source: Source) -> Cameras:
-    document = source.json
+    return _cameras(source, source.json)
+
+
+def cameras_from_json(record: Any, name: str = "cameras", dtype: torch.dtype = torch.float32) -> Cameras:
+    """The cameras of a JSON value, as `cameras_to_json` makes it and `.json` files hold it; `name` is for messages."""
+    source = Source(Path(name))
+    return _cameras(source, Node(source, record, "")).to(dtype)
+
+
+def _cameras(source: Source, document: Node) -> Cameras:
     if not _is_ours(document):
         document["format"].fail(f'"{NAME}"', document["format"].value, "Is it another format?")
     if (found := document["version"].integer()) != VERSION:
@@ -58,8 +68,10 @@ def read(source: Source) -> Cameras:
         numbers.append([*frame["focal"].numbers(2), *frame["center"].numbers(2), frame["xi"].number()])
     where = [f"field {frame.where}" for frame in frames]
     poses = torch.stack([frame["world_from_camera"].pose() for frame in frames])
-    glass = gather_lens(source, where, numbers, (width, height), lens["max_angle"].number())
-    return gather(source, where, poses, glass, cast(Unit, unit), fps, exact=True)
+    chosen = given_lens(source, (width, height)) or gather_lens(
+        source, where, numbers, (width, height), lens["max_angle"].number()
+    )
+    return gather(source, where, poses, chosen, cast(Unit, unit), fps, exact=True)
 
 
 def only(node: Node, known: tuple[str, ...]) -> None:
@@ -69,25 +81,37 @@ def only(node: Node, known: tuple[str, ...]) -> None:
             node.fail(f"only {', '.join(known)}", key, "Is it misspelt?")
 
 
+def cameras_to_json(cameras: Cameras, provenance: Mapping[Any, Any] | None = None) -> dict[str, Any]:
+    """Everything the cameras hold, as a JSON value."""
+    return _head(cameras, provenance or {}) | {"frames": _frames(cameras)}
+
+
 def write(cameras: Cameras, *, provenance: Mapping[Any, Any] | None = None) -> bytes:
-    for key, value in (provenance or {}).items():
+    head = json.dumps(_head(cameras, provenance or {}), indent=2)[:-2]
+    # One frame per line: short enough to read, and a line that is wrong can be found.
+    frames = ",\n    ".join(json.dumps(frame) for frame in _frames(cameras))
+    return f'{head},\n  "frames": [\n    {frames}\n  ]\n}}\n'.encode()
+
+
+def _head(cameras: Cameras, provenance: Mapping[Any, Any]) -> dict[str, Any]:
+    for key, value in provenance.items():
         if not isinstance(key, str) or not isinstance(value, str):
             raise InputError("provenance", "names and texts", f"{key!r}: {value!r}")
-    head = {
+    return {
         "format": NAME,
         "version": VERSION,
-        "convention": CONVENTION,
+        "convention": dict(CONVENTION),
         "unit": cameras.unit,
         "fps": cameras.fps,
         "lens": {"model": "ucm", "size": list(cameras.lens.size), "max_angle": cameras.lens.max_angle},
-        "provenance": {"writer": f"curvedray {version('curvedray')}", **(provenance or {})},
+        "provenance": {"writer": f"curvedray {version('curvedray')}", **provenance},
     }
+
+
+def _frames(cameras: Cameras) -> list[dict[str, Any]]:
     lens = cameras.frame_lens
     fields = zip(*(decimals(i) for i in (cameras.world_from_camera, lens.focal, lens.center, lens.xi)), strict=True)
-    frames = [json.dumps(dict(zip(FRAME_KEYS, values, strict=True))) for values in fields]
-    # One frame a line: short enough to read, and a line that is wrong can be found.
-    text = json.dumps(head, indent=2)[:-2] + ',\n  "frames": [\n    ' + ",\n    ".join(frames) + "\n  ]\n}\n"
-    return text.encode()
+    return [dict(zip(FRAME_KEYS, values, strict=True)) for values in fields]
 
 
 def decimals(values: Tensor) -> list:

@@ -15,8 +15,9 @@ from torch import Tensor
 from curvedray.cameras import Cameras, Lens
 from curvedray.errors import InputError
 from curvedray.formats import realestate
-from curvedray.formats.build import DEFAULT_SIZE, checked_size, chosen_lens, gather, note
+from curvedray.formats.build import chosen_lens, gather, given_lens, image_size, note
 from curvedray.formats.source import Node, Source
+from curvedray.inputs import parsed_json
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Request:
 
 
 def detect(source: Source) -> str | None:
-    return "a NumPy array" if source.content.startswith(b"\x93NUMPY") else None
+    return "a NumPy array" if source.is_npy else None
 
 
 def detect_request(source: Source) -> str | None:
@@ -47,8 +48,6 @@ def read(
     near_depths: str | Path | None = None,
     clip: str | None = None,
     zero_yaw: bool = False,
-    lens: Lens | str | None = None,
-    size: tuple[int, int] | None = None,
 ) -> Cameras:
     """Translations are divided by `near_depth`, or by the one that the file `near_depths` gives for `clip`.
 
@@ -60,7 +59,7 @@ def read(
         source,
         [f"frame {i}" for i in range(len(poses))],
         poses,
-        chosen_lens(source, lens, size),
+        chosen_lens(source),
         "arbitrary",
         exact=True,
     )
@@ -88,7 +87,7 @@ def _near_depth(source: Source, clip: str | None, stem: str) -> float:
     for number, line in enumerate(source.text.splitlines(), 1):
         if not line.strip():
             continue
-        row = Source(Path(f"{source.name}, line {number}"), line.encode()).json
+        row = Node(source, parsed_json(line, f"{source.name}, line {number}"), f"in line {number}")
         if f"{row['video_id'].value}-{row['clip_id'].value}" in wanted:
             return row["near_depth"].number()
     return source.fail("", f"a line for the clip {wanted[-1]}", "none", "Name it with clip='video_id-clip_id'.")
@@ -117,7 +116,6 @@ def read_request(
     near_depths: str | Path | None = None,
     clip: str | None = None,
     zero_yaw: bool = False,
-    size: tuple[int, int] | None = None,
 ) -> Cameras:
     """Request number `index` (from 0): its pose file, found under `root` (the request's own folder), and its lens.
 
@@ -130,21 +128,24 @@ def read_request(
         source.fail("", f"an index of 0 to {len(nodes) - 1}", index)
     node = nodes[index or 0]
     request = _request(node)
-    if size is None:
-        note(f"{source.name} does not say its image size: taken as {DEFAULT_SIZE}. Say otherwise with size=.")
-    width, height = DEFAULT_SIZE if size is None else checked_size(size)
-    try:
-        fov, xi = torch.tensor([request.x_fov, request.xi], dtype=torch.float64)
-        lens = Lens.from_fov(fov, xi, width, height)
-    except InputError as error:
-        node["x_fov"].fail(error.expected, error.got, error.fix)
+    size = image_size(source)
+    lens = given_lens(source, size) or _request_lens(node, request, size)
     if not request.pose_path.strip() or "\0" in request.pose_path:
         node["pose_path"].fail("the path of a pose file", request.pose_path)
-    poses = Source.open(Path(root or source.path.parent) / request.pose_path, source.mirrored_world)
+    file = Path(root or source.path.parent) / request.pose_path
+    poses = Source.open(file, replace(source.given, lens=lens, size=size))
     if detect(poses):
-        return read(poses, near_depth=near_depth, near_depths=near_depths, clip=clip, zero_yaw=zero_yaw, lens=lens)
-    cameras = replace(realestate.read(poses, size=(width, height)), lens=lens)
+        return read(poses, near_depth=near_depth, near_depths=near_depths, clip=clip, zero_yaw=zero_yaw)
+    cameras = realestate.read(poses)
     return cameras if near_depth is None else cameras.scaled(near_depth)
+
+
+def _request_lens(node: Node, request: Request, size: tuple[int, int]) -> Lens:
+    try:
+        fov, xi = torch.tensor([request.x_fov, request.xi], dtype=torch.float64)
+        return Lens.from_fov(fov, xi, *size)
+    except InputError as error:
+        node["x_fov"].fail(error.expected, error.got, error.fix)
 
 
 def write(cameras: Cameras, *, near_depth: float = 1.0) -> bytes:

@@ -7,7 +7,7 @@ import torch
 
 from curvedray.cameras import Cameras, inverse_pose
 from curvedray.errors import InputError
-from curvedray.formats.build import DEFAULT_SIZE, checked_size, frame_rate, gather, gather_lens, lens_numbers, note
+from curvedray.formats.build import checked_size, frame_rate, gather, gather_lens, given_lens, image_size, lens_numbers
 from curvedray.formats.source import Source, complete, is_url
 
 COLUMNS = 19
@@ -17,9 +17,9 @@ def detect(source: Source) -> str | None:
     return f"rows of {COLUMNS} numbers" if source.columns() == COLUMNS else None
 
 
-def read(source: Source, *, size: tuple[int, int] | None = None, source_size: tuple[int, int] | None = None) -> Cameras:
-    """`size` is the image the lens is stated for. `source_size`, if given, is the video the numbers were measured on:
-    the image is then that video scaled to cover `size` and cropped at its centre; without it, stretched to `size`."""
+def read(source: Source, *, source_size: tuple[int, int] | None = None) -> Cameras:
+    """`source_size`, if given, is the video that the numbers were measured on: the image is that video scaled to cover
+    the size given and cropped at its centre; without it, stretched to that size."""
     lines: list[str] = []
     rows: list[list[float]] = []
     for line, words in source.rows():
@@ -31,21 +31,20 @@ def read(source: Source, *, size: tuple[int, int] | None = None, source_size: tu
         rows.append(source.numbers(line, words))
     if not rows:
         source.fail("", f"rows of {COLUMNS} numbers", "none")
-    if size is None:
-        note(f"{source.name} does not say its image size: taken as {DEFAULT_SIZE}. Say otherwise with size=.")
-    width, height = DEFAULT_SIZE if size is None else checked_size(size)
+    width, height = image_size(source)
     wide, high = float(width), float(height)
     if source_size is not None:
         wide, high = checked_size(source_size)
         grow = max(width / wide, height / high)
         wide, high = wide * grow, high * grow
     left, top = (wide - width) / 2, (high - height) / 2
-    lens = [(fx * wide, fy * high, cx * wide - left, cy * high - top, 0.0) for _, fx, fy, cx, cy, *_ in rows]
+    numbers = [(fx * wide, fy * high, cx * wide - left, cy * high - top, 0.0) for _, fx, fy, cx, cy, *_ in rows]
     camera_from_world = complete(torch.tensor([row[7:] for row in rows], dtype=torch.float64).reshape(-1, 3, 4))
     poses = inverse_pose(camera_from_world)
     # Whole microseconds may each be one off; steps as short as that are frame numbers, not times.
     fps = frame_rate([row[0] / 1e6 for row in rows], tolerance=1.5e-6)
-    return gather(source, lines, poses, gather_lens(source, lines, lens, (width, height)), "arbitrary", fps)
+    lens = given_lens(source, (width, height)) or gather_lens(source, lines, numbers, (width, height))
+    return gather(source, lines, poses, lens, "arbitrary", fps)
 
 
 def write(cameras: Cameras, *, url: str = "") -> bytes:

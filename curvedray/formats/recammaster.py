@@ -9,7 +9,7 @@ import re
 
 import torch
 
-from curvedray.cameras import Cameras, Lens
+from curvedray.cameras import Cameras
 from curvedray.formats.build import chosen_lens, gather
 from curvedray.formats.source import Node, Source
 
@@ -25,13 +25,7 @@ def detect(source: Source) -> str | None:
     return f"{len(named)} keys like {named[0]}" if named and len(named) == len(source.json.value) else None
 
 
-def read(
-    source: Source,
-    *,
-    camera: str | None = None,
-    lens: Lens | str | None = None,
-    size: tuple[int, int] | None = None,
-) -> Cameras:
+def read(source: Source, *, camera: str | None = None) -> Cameras:
     """`camera` chooses one of the file's cameras, such as cam01; it may be left out where there is only one."""
     frames = _frames(source)
     held = frames[0].names()
@@ -41,7 +35,7 @@ def read(
     unreal = torch.stack([_matrix(node) for node in chosen])
     unreal[:, :3, 3] /= CENTIMETRES
     poses = OURS_FROM_UNREAL @ unreal @ OURS_FROM_UNREAL.mT
-    return gather(source, [f"field {node.where}" for node in chosen], poses, chosen_lens(source, lens, size), "metric")
+    return gather(source, [f"field {node.where}" for node in chosen], poses, chosen_lens(source), "metric")
 
 
 def _frames(source: Source) -> list[Node]:

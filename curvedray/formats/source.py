@@ -1,17 +1,12 @@
-"""A camera file being read: its bytes, its text, its JSON, each able to say which line or field is wrong.
+"""A camera file being read: its text, its JSON, its arrays, each able to say which line or field is wrong.
 
 Every reader takes a `Source` and returns `Cameras` in float64; every mistake in a file becomes an InputError.
 """
 
-import io
-import json
 import math
 import re
-import tokenize
-import zipfile
-import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
@@ -20,58 +15,81 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from curvedray.cameras import Lens
 from curvedray.errors import InputError
+from curvedray.inputs import MB, ArrayHeader, input_file, parsed_json, read_array_headers, read_arrays, read_bytes
 
-LARGEST_FILE = 1 << 30  # bytes; a camera file a thousand times smaller is already a long one
-UNREADABLE_ARRAY = (
-    *(ValueError, SyntaxError, TypeError, KeyError, EOFError, OSError, MemoryError, RecursionError),
-    tokenize.TokenError,  # of a header that NumPy tries to read as Python 2 wrote it
-)
-UNREADABLE_ZIP = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, *UNREADABLE_ARRAY)
+LARGEST_FILE = 256 * MB  # a camera file a thousand times smaller is already a long one
+LARGEST_ARRAYS = 64 * MB  # of the arrays that are read: half a million poses
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the caller says about any file, beside the file."""
+
+    lens: Lens | str | None = None  # overrules the file's
+    size: tuple[int, int] | None = None  # of the image, width and height
+    mirrored_world: bool = False  # the file's world is left-handed
+    lens_needed: bool = False  # a file without a lens is refused, instead of read with a usual one and a note
 
 
 @dataclass(frozen=True)
 class Source:
-    """One file (or, for COLMAP, one folder) and what it holds."""
+    """One file (or one folder) and what it holds, read when it is asked for."""
 
     path: Path
-    content: bytes = b""
-    mirrored_world: bool = False  # the reader's word that the file's world is left-handed
+    given: Given = field(default_factory=Given)
 
     @classmethod
-    def open(cls, path: Path, mirrored_world: bool = False) -> "Source":
+    def open(cls, path: Path, given: Given | None = None) -> "Source":
+        """A folder, or a file that is there, holds something, and is neither a pipe nor a device."""
         try:
-            if path.is_dir():
-                return cls(path, mirrored_world=mirrored_world)
-            if not path.exists():
-                raise InputError(
-                    _short(path), "a camera file", "nothing at that path", "Check the name and the folder."
-                )
-            if path.stat().st_size > LARGEST_FILE:
-                raise InputError(_short(path), "a camera file", f"{path.stat().st_size} bytes", "Is it a video?")
-            content = path.read_bytes()
-        except OSError as error:
-            raise InputError(_short(path), "a file that can be read", error.strerror) from error
-        if not content.strip():
-            raise InputError(_short(path), "a camera file", "an empty file")
-        return cls(path, content, mirrored_world)
+            folder = path.is_dir()
+        except (OSError, ValueError):  # too long a name, or a NUL in it: input_file says so
+            folder = False
+        return cls(path if folder else input_file(path, "a camera file"), given or Given())
 
     @property
     def name(self) -> str:
         """The file's own name; the path where it has none, as `.` has not."""
         return self.path.name or str(self.path)
 
+    @property
+    def is_folder(self) -> bool:
+        return self.path.is_dir()
+
     def fail(self, where: str, expected: str, got: object, fix: str = "") -> NoReturn:
         raise InputError(f"{self.name}, {where}" if where else self.name, expected, _short(got), fix)
 
     @cached_property
+    def content(self) -> bytes:
+        if self.is_folder:
+            self.fail("", "a file", "a folder")
+        content = read_bytes(self.path, "a camera file", LARGEST_FILE)
+        if not content.strip():
+            self.fail("", "a camera file", "an empty file")
+        return content
+
+    @cached_property
+    def head(self) -> bytes:
+        """The first bytes, by which archives and arrays are known; none of a folder."""
+        if self.is_folder:
+            return b""
+        with self.path.open("rb") as file:
+            return file.read(8)
+
+    # -- text
+
+    @cached_property
     def is_text(self) -> bool:
+        if self.is_folder or self.is_npy or self.is_npz:
+            return False
         try:
             return "\0" not in self.content.decode("utf-8-sig")
         except UnicodeDecodeError:
             return False
 
-    @property
+    @cached_property
     def text(self) -> str:
         if not self.is_text:
             self.fail("", "a text file", "bytes that are not text", "Is it another format?")
@@ -85,17 +103,7 @@ class Source:
     def json(self) -> "Node":
         if not self.is_json:
             self.fail("", "JSON", "something that does not open with { or [")
-        try:
-            return Node(self, json.loads(self.text, parse_constant=self._no_constant), "")
-        except json.JSONDecodeError as error:
-            self.fail(f"line {error.lineno}", "JSON", error.msg, "Is the file cut short?")
-        except RecursionError:
-            self.fail("", "JSON of a few levels", "thousands of levels")
-        except ValueError:  # a whole number of thousands of digits
-            self.fail("", "JSON with ordinary numbers", "a number too long to read")
-
-    def _no_constant(self, word: str) -> NoReturn:
-        self.fail("", "finite numbers", word)
+        return Node(self, parsed_json(self.text, self.name), "")
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
         """The line number and words of every line that is not blank or a # comment."""
@@ -138,44 +146,46 @@ class Source:
             self.fail("", "at least one row of numbers", "none")
         return lines, rows
 
+    # -- arrays
+
+    @property
+    def is_npy(self) -> bool:
+        return self.head.startswith(b"\x93NUMPY")
+
+    @property
+    def is_npz(self) -> bool:
+        return self.head.startswith(b"PK\x03\x04")
+
+    @cached_property
+    def array_headers(self) -> dict[str, ArrayHeader]:
+        """Shapes and types of an .npz's arrays by name, or of an .npy's, as `array`; nothing is unpacked."""
+        return read_array_headers(self.path, "camera poses")
+
+    def has_arrays(self, *names: str) -> bool:
+        """Whether this is an .npz with arrays of these names."""
+        if not self.is_npz:
+            return False
+        try:
+            return set(names) <= set(self.array_headers)
+        except InputError:  # damaged
+            return False
+
+    def arrays(self, *names: str) -> dict[str, np.ndarray]:
+        """These arrays of an .npz (`array` of an .npy), never unpickled, of real numbers."""
+        for name in names:
+            if name not in self.array_headers:
+                self.fail(f"array {name!r}", "to find it", f"only {', '.join(self.array_headers) or 'none'}")
+        arrays = read_arrays(self.path, "camera poses", LARGEST_ARRAYS, only=names)
+        for name, array in arrays.items():
+            if array.dtype.kind not in "fiu":
+                self.fail(f"array {name!r}", "an array of real numbers", array.dtype)
+        return arrays
+
     def array(self) -> np.ndarray:
-        """The array of an .npy file, never unpickled."""
-        return self._parse_npy(self.content, "")
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """The arrays of an .npz file, never unpickled."""
-        try:
-            with zipfile.ZipFile(io.BytesIO(self.content)) as archive:
-                members = archive.infolist()
-                if sum(member.file_size for member in members) > LARGEST_FILE:
-                    self.fail("", "arrays of camera poses", "an archive that unpacks to over a gigabyte")
-                contents = {member.filename: archive.read(member) for member in members}
-        except InputError:
-            raise
-        except UNREADABLE_ZIP as error:
-            self.fail("", "an .npz archive", error, "Is the file cut short?")
-        npy = {name.removesuffix(".npy"): data for name, data in contents.items() if name.endswith(".npy")}
-        return {name: self._parse_npy(data, f"array {name!r}") for name, data in npy.items()}
-
-    def _parse_npy(self, content: bytes, where: str) -> np.ndarray:
-        stream = io.BytesIO(content)
-        try:
-            version = np.lib.format.read_magic(stream)
-            header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            shape, _, dtype = header(stream)
-            if dtype.hasobject:
-                self.fail(where, "an array of numbers", "pickled objects, which are never loaded")
-            # An honest header asks for what follows; anything else would only reserve memory.
-            if math.prod(shape) * dtype.itemsize != len(content) - stream.tell() or min(shape, default=1) < 0:
-                self.fail(where, f"an array of shape {shape}", "another number of bytes", "Is the file cut short?")
-            array = np.load(io.BytesIO(content), allow_pickle=False)
-        except InputError:
-            raise
-        except UNREADABLE_ARRAY as error:
-            self.fail(where, "a NumPy array", error)
-        if array.dtype.kind not in "fiu":
-            self.fail(where, "an array of real numbers", array.dtype)
-        return array
+        """The array of an .npy file."""
+        if not self.is_npy:
+            self.fail("", "a NumPy array (.npy)", "another kind of file")
+        return self.arrays("array")["array"]
 
     def pose_array(self, array: np.ndarray, where: str = "") -> Tensor:
         """(T, 3, 4) or (T, 4, 4) numbers -> (T, 4, 4) float64."""

@@ -4,7 +4,27 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from curvedray.cameras import Cameras, Unit
+from curvedray.errors import InputError
 from curvedray.formats import colmap, kitti, nerfstudio, own, panshot, realestate, recammaster, tum, vipe
+from curvedray.formats.options import (
+    CAMERA,
+    CAMERA_WRITTEN,
+    CLIP,
+    FILE_PATH,
+    IMAGE_NAME,
+    INDEX,
+    INTRINSICS,
+    NEAR_DEPTH,
+    NEAR_DEPTH_WRITTEN,
+    NEAR_DEPTHS,
+    PROVENANCE,
+    ROOT,
+    SOURCE_SIZE,
+    TEXT,
+    URL,
+    ZERO_YAW,
+    Option,
+)
 from curvedray.formats.source import Source
 
 EVERYTHING = frozenset({"focal", "center", "xi", "max_angle", "size", "unit", "fps"})
@@ -23,6 +43,9 @@ class Format:
     detect: Callable[[Source], str | None]
     read: Callable[..., Cameras]
     write: Callable[..., bytes | dict[str, bytes]] | None  # None: only read; a dict is a folder's files
+    options: tuple[Option, ...] = ()  # of its reader, beside those that all readers take
+    write_options: tuple[Option, ...] = ()
+    reads_folders: bool = False
 
 
 LENSLESS: frozenset[str] = frozenset()
@@ -39,6 +62,7 @@ _ALL = (
         own.detect,
         own.read,
         own.write,
+        write_options=(PROVENANCE,),
     ),
     Format(
         "realestate10k",
@@ -50,6 +74,8 @@ _ALL = (
         realestate.detect,
         realestate.read,
         realestate.write,
+        options=(SOURCE_SIZE,),
+        write_options=(URL,),
     ),
     Format(
         "panshot",
@@ -61,6 +87,8 @@ _ALL = (
         panshot.detect,
         panshot.read,
         panshot.write,
+        options=(NEAR_DEPTH, NEAR_DEPTHS, CLIP, ZERO_YAW),
+        write_options=(NEAR_DEPTH_WRITTEN,),
     ),
     Format(
         "panshot-request",
@@ -72,6 +100,7 @@ _ALL = (
         panshot.detect_request,
         panshot.read_request,
         None,
+        options=(INDEX, ROOT, NEAR_DEPTH, NEAR_DEPTHS, CLIP, ZERO_YAW),
     ),
     Format(
         "recammaster",
@@ -83,6 +112,8 @@ _ALL = (
         recammaster.detect,
         recammaster.read,
         recammaster.write,
+        options=(CAMERA,),
+        write_options=(CAMERA_WRITTEN,),
     ),
     Format(
         "nerfstudio",
@@ -94,6 +125,7 @@ _ALL = (
         nerfstudio.detect,
         nerfstudio.read,
         nerfstudio.write,
+        write_options=(FILE_PATH,),
     ),
     Format(
         "nerfstudio-path",
@@ -116,6 +148,8 @@ _ALL = (
         colmap.detect,
         colmap.read,
         colmap.write,
+        write_options=(TEXT, IMAGE_NAME),
+        reads_folders=True,
     ),
     Format(
         "kitti",
@@ -160,6 +194,13 @@ _ALL = (
         vipe.detect,
         vipe.read,
         vipe.write,
+        options=(INTRINSICS,),
     ),
 )
 FORMATS: dict[str, Format] = {format.name: format for format in _ALL}
+
+
+def format_named(name: str) -> Format:
+    if name not in FORMATS:
+        raise InputError("format", f"one of {', '.join(FORMATS)}", name)
+    return FORMATS[name]

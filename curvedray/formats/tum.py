@@ -5,7 +5,7 @@ import math
 import torch
 from scipy.spatial.transform import Rotation
 
-from curvedray.cameras import Cameras, Lens
+from curvedray.cameras import Cameras
 from curvedray.formats.build import chosen_lens, frame_rate, gather
 from curvedray.formats.source import Source
 
@@ -16,7 +16,7 @@ def detect(source: Source) -> str | None:
     return f"rows of {COLUMNS} numbers" if source.columns() == COLUMNS else None
 
 
-def read(source: Source, *, lens: Lens | str | None = None, size: tuple[int, int] | None = None) -> Cameras:
+def read(source: Source) -> Cameras:
     lines, rows = source.table(COLUMNS)
     where = [f"line {line}" for line in lines]
     for place, row in zip(where, rows, strict=True):
@@ -27,7 +27,7 @@ def read(source: Source, *, lens: Lens | str | None = None, size: tuple[int, int
     times = [row[0] for row in rows]
     numbered = times == [float(i) for i in range(len(rows))]  # frame numbers, as we write an unknown rate
     fps = None if numbered else frame_rate(times, _precision(source, times))
-    return gather(source, where, poses, chosen_lens(source, lens, size), "metric", fps)
+    return gather(source, where, poses, chosen_lens(source), "metric", fps)
 
 
 def _precision(source: Source, times: list[float]) -> float:

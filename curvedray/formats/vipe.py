@@ -15,49 +15,32 @@ from curvedray.formats.source import Source
 
 
 def detect(source: Source) -> str | None:
-    if not source.content.startswith(b"PK\x03\x04"):
-        return None
-    try:
-        with zipfile.ZipFile(io.BytesIO(source.content)) as archive:
-            names = archive.namelist()
-    except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError):
-        return "a zip archive, damaged"
-    return "an archive of arrays with data and inds" if {"data.npy", "inds.npy"} <= set(names) else None
+    return "an archive of arrays with data and inds" if source.has_arrays("data", "inds") else None
 
 
-def read(
-    source: Source,
-    *,
-    lens: Lens | str | None = None,
-    size: tuple[int, int] | None = None,
-    intrinsics: str | Path | None = None,
-) -> Cameras:
+def read(source: Source, *, intrinsics: str | Path | None = None) -> Cameras:
     """`intrinsics` is the path of ViPE's intrinsics file; left out, the one beside the pose folder, if there is one."""
     data, inds = _arrays(source)
     if len(inds) > 1 and not (np.diff(inds) == 1).all():
         note(f"{source.name}: {len(inds)} frames of {inds[0]} to {inds[-1]}; the gaps are not kept.")
     poses = source.pose_array(data, "array 'data'")
     beside = source.path.parent.parent / "intrinsics" / source.name
-    if intrinsics is None and lens is None and beside.is_file():
+    if intrinsics is None and source.given.lens is None and beside.is_file():
         note(f"{source.name}: the lens is read from {beside}.")
         intrinsics = beside
-    glass = chosen_lens(source, lens, size) if intrinsics is None else _lens(Path(intrinsics), inds, size)
-    return gather(source, [f"frame {i}" for i in inds.tolist()], poses, glass, "metric", exact=True)
+    lens = chosen_lens(source) if intrinsics is None else _lens(Source.open(Path(intrinsics), source.given), inds)
+    return gather(source, [f"frame {i}" for i in inds.tolist()], poses, lens, "metric", exact=True)
 
 
 def _arrays(source: Source) -> tuple[np.ndarray, np.ndarray]:
-    arrays = source.arrays()
-    for name in ("data", "inds"):
-        if name not in arrays:
-            source.fail(f"array {name!r}", "to find it", f"only {', '.join(arrays) or 'none'}")
+    arrays = source.arrays("data", "inds")
     data, inds = arrays["data"], arrays["inds"]
     if inds.ndim != 1 or inds.dtype.kind not in "iu" or data.ndim < 2 or len(inds) != len(data) or not len(data):
         source.fail("array 'inds'", "one whole number per row of data", f"shapes {inds.shape} and {data.shape}")
     return data.astype(np.float64), inds.astype(np.int64)
 
 
-def _lens(path: Path, frames: np.ndarray, size: tuple[int, int] | None) -> Lens:
-    source = Source.open(path)
+def _lens(source: Source, frames: np.ndarray) -> Lens:
     data, inds = _arrays(source)
     if data.ndim != 2 or data.shape[1] not in (4, 5) or not np.isfinite(data).all():
         source.fail("array 'data'", "rows of fx fy cx cy, and xi if there is one", f"shape {data.shape}")
@@ -67,11 +50,11 @@ def _lens(path: Path, frames: np.ndarray, size: tuple[int, int] | None) -> Lens:
         if frame not in rows:
             source.fail(f"frame {frame}", "a lens for every pose", "none")
         numbers.append([*rows[frame][:4], *(rows[frame][4:] or [0.0])])
-    if size is None:
-        # ViPE keeps the principal point in the middle of the image.
-        size = (max(1, round(2 * numbers[0][2])), max(1, round(2 * numbers[0][3])))
-        note(f"{path.name} does not say its image size: {size}, twice its centre. Say otherwise with size=.")
-    return gather_lens(source, [f"frame {i}" for i in frames.tolist()], numbers, checked_size(size))
+    # ViPE keeps the principal point in the middle of the image, and says its size nowhere else.
+    size = checked_size((max(1, round(2 * numbers[0][2])), max(1, round(2 * numbers[0][3]))))
+    if source.given.size is None:
+        note(f"{source.name} does not say its image size: {size}, twice its centre. Say otherwise with size=.")
+    return gather_lens(source, [f"frame {i}" for i in frames.tolist()], numbers, size)
 
 
 def write(cameras: Cameras) -> bytes:

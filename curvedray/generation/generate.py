@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ from curvedray.adapter.cost import Cost, generation_cost
 from curvedray.cameras import Cameras, Lens, TokenGrid, stacked
 from curvedray.cameras.named_lenses import named_lens
 from curvedray.errors import InputError
+from curvedray.formats import cameras_of_video
 from curvedray.models.flow import SAMPLERS, TRAIN_TIMESTEPS, Velocity, sampling_sigmas
 from curvedray.models.interface import VideoModel
 from curvedray.moves.trajectory import trajectory
@@ -235,10 +237,19 @@ def guided_velocity(
 
 
 def cameras_for(
-    model: VideoModel, cameras: Cameras | str, lens: Lens | str | None, grid: TokenGrid, near: float | None = None
+    model: VideoModel,
+    cameras: Cameras | Path | str,
+    lens: Lens | str | None,
+    grid: TokenGrid,
+    near: float | None = None,
 ) -> Cameras:
-    """Cameras in near distances, with a lens of the video's size; what cannot be made so is refused, never guessed."""
+    """Cameras in near distances, with a lens of the video's size; what cannot be made so is refused, never guessed.
+
+    They are given as they are, as moves in one line (a str), or as the path of a camera file.
+    """
     width, height = grid.cols * grid.stride[2], grid.rows * grid.stride[1]
+    if isinstance(cameras, Path):
+        cameras, lens = cameras_of_video(cameras, width, height, lens=lens), None
     glass = named_lens(lens, width, height) if isinstance(lens, str) else lens
     if isinstance(cameras, str):
         glass = (glass or named_lens(DEFAULT_LENS, width, height)).sized(width, height)

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import tempfile
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from curvedray.adapter.adapter import Adapter
 from curvedray.adapter.file import load_adapter
 from curvedray.cameras import Cameras
 from curvedray.errors import InputError
-from curvedray.formats import read_cameras, write_cameras
+from curvedray.formats import cameras_from_json, cameras_to_json
 from curvedray.generation.generate import Settings, cameras_for, check_radial
 from curvedray.media.video import read_video
 from curvedray.models.interface import BaseIdentity, VideoModel
@@ -59,12 +58,13 @@ class VideoRecipe:
     radial: Source | None
 
     def to_json(self) -> dict[str, Any]:
-        with tempfile.TemporaryDirectory() as folder:
-            write_cameras(self.cameras, Path(folder) / "cameras.json", "curvedray")
-            cameras = json.loads((Path(folder) / "cameras.json").read_text())
         plain = {name: getattr(self, name) for name in ("prompt", "negative", "model", "dtype")}
         parts = {name: asdict(part) if (part := getattr(self, name)) else None for name in ("adapter", "radial")}
-        said = {"settings": asdict(self.settings), "base": self.base.to_json(), "cameras": cameras}
+        said = {
+            "settings": asdict(self.settings),
+            "base": self.base.to_json(),
+            "cameras": cameras_to_json(self.cameras),
+        }
         return {"curvedray_video": FORMAT} | plain | parts | said
 
     @classmethod
@@ -72,15 +72,11 @@ class VideoRecipe:
         if not isinstance(record, dict) or record.get("curvedray_video") != FORMAT:
             raise InputError(name, f"a curvedray video recipe, format {FORMAT}", "something else")
         try:
-            with tempfile.TemporaryDirectory() as folder:
-                file = Path(folder) / "cameras.json"
-                file.write_text(json.dumps(record["cameras"]))
-                cameras = read_cameras(file, "curvedray")
             return cls(
                 prompt=str(record["prompt"]),
                 negative=str(record["negative"]),
                 settings=Settings(**record["settings"]),
-                cameras=cameras,
+                cameras=cameras_from_json(record["cameras"], f"{name}: cameras"),
                 model=str(record["model"]),
                 base=BaseIdentity(**record["base"]),
                 dtype=str(record["dtype"]),
@@ -172,7 +168,7 @@ def adapter_file(model: str, adapter: str | Path | None, follows_map: bool = Fal
 def new_recipe(
     parts: Parts,
     prompt: str,
-    cameras: Cameras | str,
+    cameras: Cameras | Path | str,
     *,
     lens: str | None = None,
     negative: str | None = None,

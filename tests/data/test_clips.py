@@ -269,7 +269,7 @@ def test_a_lens_is_never_guessed(tmp_path):
     one = write_parts(tmp_path, 0, "tum", ".txt")
     row = {"video": "clip-0.mp4", "cameras": "clip-0.txt", "caption": "a"}
     (tmp_path / "metadata.jsonl").write_text(json.dumps(row))
-    with pytest.raises(InputError, match="none in tum files"):
+    with pytest.raises(InputError, match="expected a lens"):
         FolderFootage(tmp_path)[0]
     (tmp_path / "metadata.jsonl").write_text(json.dumps(row | {"hfov": 150, "xi": 0.9}))
     read = FolderFootage(tmp_path)[0]

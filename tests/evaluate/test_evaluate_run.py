@@ -99,7 +99,7 @@ def test_one_pose_a_latent_frame_is_enough(folder):
     write_cameras(Cameras(Lens.from_fov(80.0, 0.0, 96, 64), path(frames=7)), folder / "cameras" / "flat.json")
     assert "9 poses" in scored(folder)[0][1].failure
     write_cameras(Cameras(Lens.from_fov(80.0, 0.0, 64, 64), path()), folder / "cameras" / "flat.json")
-    assert "shaped 48 x 32" in scored(folder)[0][1].failure
+    assert "shaped like 48 x 32" in scored(folder)[0][1].failure
 
 
 def test_a_file_without_a_lens_is_given_one(folder):
