@@ -39,12 +39,14 @@ def preview(
     """Render, in seconds, what a camera would see, beside its path and its lens: a video and a PNG."""
     from dataclasses import replace
 
+    from curvedray.files import check_writable
     from curvedray.formats import detect_format
     from curvedray.media.image import write_png
     from curvedray.media.video import video_path, write_video
     from curvedray.world.preview import preview as look
 
     output = video_path(output)
+    check_writable(output.with_suffix(".png"))
     place = None if scene is None else _scene(scene)
     if camera is None:
         if option:
@@ -84,16 +86,20 @@ def _moved(
     """The cameras of a move; metres in it are metres of the scene."""
     from curvedray.cameras.named_lenses import named_lens
     from curvedray.moves.trajectory import trajectory
-    from curvedray.world.preview import scene_near
+    from curvedray.world.preview import check_pixels, scene_near
 
     if move is None:
         raise InputError("preview", "--move or --camera", "neither")
-    chosen = named_lens("pinhole-90" if lens is None else lens, *(pixels(size) or (832, 480)))
+    image, count = pixels(size) or (832, 480), 81 if frames is None else frames
+    check_pixels(count, *image)
+    chosen = named_lens("pinhole-90" if lens is None else lens, *image)
     near = scene_near(scene, chosen)
-    return trajectory(move, chosen, 81 if frames is None else frames, fps=16.0 if fps is None else fps, near=near)
+    return trajectory(move, chosen, count, fps=16.0 if fps is None else fps, near=near)
 
 
 def _scene(text: str) -> "Scene":
     from curvedray.world.world import scene, scene_from_caption
 
-    return (scene(int(text)) if text.isdecimal() and len(text) < 19 else scene_from_caption(text)).scene
+    return (
+        scene(int(text)) if text.isascii() and text.isdecimal() and len(text) < 19 else scene_from_caption(text)
+    ).scene

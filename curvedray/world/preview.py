@@ -26,6 +26,7 @@ from curvedray.world.world import scene_from_caption
 
 NEAR = 3.0  # metres: in the preview's own room a near distance reaches exactly to the ball in its middle
 MOST_PIXELS = 500_000_000  # of all frames: some ten gigabytes while they are drawn
+LONGEST_PATH = 10_000.0  # metres from the first camera; farther out there is nothing to see
 SHEET_FRAMES, SHEET_COLUMNS, SHEET_WIDTH = 8, 4, 400  # frames, a row, pixels each at most
 ROOM = Room(
     walls=(paint("c9785a"), paint("5b86b8"), paint("7aa06a"), paint("9a78b0")),
@@ -62,12 +63,7 @@ def preview(
     The first camera stands in the middle of the court, level. Metres are metres; a near distance is the scene's own
     (the distance of the ball in the preview's room); a path of unknown unit is made as long as one near distance.
     """
-    width, height = cameras.lens.size
-    if len(cameras) * width * height > MOST_PIXELS:
-        got = f"{len(cameras)} frames of {width} x {height}"
-        raise InputError(
-            "preview", f"at most {MOST_PIXELS} pixels in all", got, "Ask for a smaller size or fewer frames."
-        )
+    check_pixels(len(cameras), *cameras.lens.size)
     description = describe(cameras)
     path, scale = placed(cameras, scene_near(scene, cameras.frame_lens[0]))
     room = enclosing(scene or preview_scene(), path)
@@ -77,6 +73,14 @@ def preview(
     return Preview(
         beside_path(seen.frames, cameras, title), _sheet(seen.frames, cameras, title), seen, description, scale
     )
+
+
+def check_pixels(frames: int, width: int, height: int) -> None:
+    """Refuse more than can be drawn in memory."""
+    if frames * width * height > MOST_PIXELS:
+        got = f"{frames} frames of {width} x {height}"
+        fix = "Ask for a smaller size or fewer frames."
+        raise InputError("preview", f"at most {MOST_PIXELS} pixels in all", got, fix)
 
 
 def render_caption(text: str, cameras: Cameras, seed: int = 0) -> Rendered:
@@ -108,10 +112,13 @@ def scene_near(scene: Scene | None, lens: Lens) -> float:
 def placed(cameras: Cameras, near: float) -> tuple[Cameras, float]:
     """The path in metres from the middle of the court, and how many metres one of its units became."""
     path = cameras.relative_to_first()
+    longest = path.world_from_camera[:, :3, 3].double().norm(dim=-1).max().item()
     scale = 1.0 if cameras.unit == "metric" else near
     if cameras.unit == "arbitrary":
-        longest = path.world_from_camera[:, :3, 3].norm(dim=-1).max().item()
-        scale = near / longest if longest > 0 else 1.0
+        scale = near / longest if longest > near / LONGEST_PATH else 1.0
+    if longest * scale > LONGEST_PATH:
+        expected = f"at most {LONGEST_PATH:.0f} m from the first camera"
+        raise InputError("path", expected, f"{longest * scale:.3g} m", "Is its unit the one you named?")
     poses = path.world_from_camera.clone()
     poses[:, :3, 3] *= scale
     return replace(path, world_from_camera=poses, unit="metric"), scale

@@ -3,8 +3,11 @@
 The world's axes are the cameras': x right, y down, z forward, so the floor lies at y = +eye height. Lengths are metres.
 """
 
+import math
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
+
+from curvedray.errors import InputError
 
 Colour = tuple[float, float, float]  # red, green, blue in 0..1
 Kind = Literal["ball", "box", "pillar"]
@@ -25,6 +28,12 @@ class Thing:
     accent: Colour | None = None  # of its stripes, if it has any
     yaw: float = 0.0  # of a box, radians
     motion: tuple[float, float] = (0.0, 0.0)  # how far it goes along x and z from the first frame to the last
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(Kind):
+            raise InputError("thing", " or ".join(get_args(Kind)), self.kind)
+        _check_lengths(f"{self.kind}'s", positive={"radius": self.radius, "height": self.height})
+        _check_lengths(f"{self.kind}'s", {"x": self.x, "z": self.z, "yaw": self.yaw, "motion": sum(self.motion)})
 
     @property
     def moves(self) -> bool:
@@ -51,6 +60,10 @@ class Room:
     softness: float = 0.12  # metres over which one colour becomes the other
     ink: float = 0.0  # darkness of fine lines along tiles and courses, 0 for none
 
+    def __post_init__(self) -> None:
+        positive = {name: getattr(self, name) for name in ("half", "height", "spacing", "softness")}
+        _check_lengths("room's", {"floor": self.floor, "stripe": self.stripe, "ink": self.ink}, positive)
+
 
 @dataclass(frozen=True)
 class Scene:
@@ -61,3 +74,14 @@ class Scene:
 
     def at(self, time: float) -> "Scene":
         return replace(self, things=tuple(thing.at(time) for thing in self.things))
+
+
+def _check_lengths(
+    whose: str, finite: dict[str, float] | None = None, positive: dict[str, float] | None = None
+) -> None:
+    for name, value in ((finite or {}) | (positive or {})).items():
+        if not math.isfinite(value):
+            raise InputError(f"{whose} {name}", "a finite number", value)
+    for name, value in (positive or {}).items():
+        if value <= 0:
+            raise InputError(f"{whose} {name}", "more than 0", value)

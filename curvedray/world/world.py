@@ -20,6 +20,7 @@ from numpy.random import Generator
 from torch import Tensor
 
 from curvedray.cameras import Cameras, Lens
+from curvedray.errors import InputError
 from curvedray.moves.trajectory import trajectory
 from curvedray.world.raycast import render
 from curvedray.world.scene import Kind, Room, Scene, Thing
@@ -30,7 +31,7 @@ __all__ = ["WORDS", "WorldClip", "WorldScene", "describe_caption", "scene", "sce
 Split = Literal["train", "val", "test"]
 Family = Literal["pinhole", "wide", "fisheye"]
 FPS = 8.0
-ROOMY = 0.45  # metres a camera keeps from things, walls and the floor
+CLEARANCE = 0.45  # metres a camera keeps from things, walls and the floor
 # Degrees across and xi, each drawn evenly.
 LENS_FAMILIES: dict[Family, tuple[tuple[float, float], tuple[float, float]]] = {
     "pinhole": ((60, 90), (0, 0)),
@@ -118,7 +119,10 @@ def scene(index: int, split: Split = "train") -> WorldScene:
 
 def scene_from_caption(text: str, seed: int = 0) -> WorldScene:
     """A scene that a caption asks for, to compare with what a model makes of the same words."""
-    return _build(describe_caption(text), np.random.default_rng([seed, zlib.crc32(text.encode())]))
+    description = describe_caption(text)
+    if seed < 0:
+        raise InputError("seed", "0 or more", seed)
+    return _build(description, np.random.default_rng([seed, zlib.crc32(text.encode())]))
 
 
 def split_of(caption: str) -> Split:
@@ -128,6 +132,8 @@ def split_of(caption: str) -> Split:
 
 
 def _random(index: int, split: Split, stream: int) -> Generator:
+    if index < 0:
+        raise InputError("number of a scene", "0 or more", index)
     return np.random.default_rng([index, get_args(Split).index(split), stream])
 
 
@@ -220,11 +226,11 @@ def _move(random: Generator) -> str:
 def keeps_clear(cameras: Cameras, place: Scene) -> bool:
     """Whether a path stays inside the court, above its floor and outside every thing, at every time."""
     positions, room = cameras.world_from_camera[:, :3, 3].double(), place.room
-    if positions[:, ::2].abs().max() > room.half - ROOMY or positions[:, 1].max() > room.floor - ROOMY:
+    if positions[:, ::2].abs().max() > room.half - CLEARANCE or positions[:, 1].max() > room.floor - CLEARANCE:
         return False
     for thing in place.things:
         time = torch.linspace(0, 1, len(positions), dtype=positions.dtype)[:, None]
         standing = torch.tensor([thing.x, thing.z]) + time * torch.tensor(thing.motion)
-        if (positions[:, ::2] - standing).norm(dim=-1).min() < reach(thing) + ROOMY:
+        if (positions[:, ::2] - standing).norm(dim=-1).min() < reach(thing) + CLEARANCE:
             return False
     return True

@@ -165,6 +165,38 @@ def test_a_name_that_cannot_be_a_videos_is_refused_first(run, tmp_path, monkeypa
             raise run("--move", "static", "-o", name).exception
 
 
+def test_a_folder_where_the_sheet_goes_is_told_first(run, tmp_path, monkeypatch):
+    monkeypatch.setattr("curvedray.world.preview.preview", None)
+    (tmp_path / "a.png").mkdir()
+    with pytest.raises(InputError, match=r"a\.png: expected the name of a file to write, got a folder"):
+        raise run("--move", "static", "-o", "a.mp4").exception
+
+
+@pytest.mark.parametrize("ending", ["webm", "gif"])
+def test_a_preview_may_be_any_kind_of_video(run, tmp_path, ending):
+    result = run("--move", "pan left", "--size", "64x48", "--frames", "3", "-o", f"a.{ending}")
+    assert result.exit_code == 0, result.output
+    assert len(read_video(tmp_path / f"a.{ending}").frames) == 3
+
+
+@pytest.mark.parametrize(("unit", "far"), [("metric", 1e5), ("near", 1e5), ("metric", 1e38), ("near", 1e38)])
+def test_a_path_out_of_sight_is_refused(unit, far):
+    poses = torch.eye(4).repeat(2, 1, 1)
+    poses[1, 0, 3] = far
+    with pytest.raises(InputError, match="at most 10000 m from the first camera"):
+        preview(Cameras(LENS, poses, unit))
+
+
+@pytest.mark.parametrize("far", [1e38, 1e12, 1e-30, 1e-44])
+def test_a_path_of_unknown_unit_is_drawn_at_any_scale(far):
+    """Regression: single precision made the length of a path of 1e20 infinite, and its scale nothing."""
+    poses = torch.eye(4).repeat(2, 1, 1)
+    poses[1, 0, 3] = far
+    path, scale = placed(Cameras(LENS, poses, "arbitrary"), 3.0)
+    assert scale > 0
+    assert path.world_from_camera[1, 0, 3].item() == pytest.approx(3.0 if far > 1 else 0.0)
+
+
 def test_ctrl_c_leaves_nothing_behind_and_says_so(tmp_path, monkeypatch, capsys):
     def interrupted(scene, path):
         yield next(render_frames(scene, path))

@@ -1,6 +1,7 @@
 """Ray-caster laws: distances are those of school geometry, and every frame agrees with every other through the lens."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -167,3 +168,17 @@ def test_what_cannot_be_rendered_is_refused():
         render(Scene(ROOM), Cameras(LENSES["wide"], torch.eye(4).expand(2, 3, 4, 4)))
     with pytest.raises(InputError, match="samples"):
         render(Scene(ROOM), Cameras(LENSES["wide"], torch.eye(4)[None]), samples=0)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"half": math.nan}, {"floor": math.inf}, {"height": -1.0}, {"spacing": 0.0}, {"softness": 0.0}]
+)
+def test_a_room_that_cannot_be_is_refused(wrong):
+    with pytest.raises(InputError, match=rf"room's {next(iter(wrong))}: expected"):
+        replace(ROOM, **wrong)
+
+
+@pytest.mark.parametrize("wrong", [{"radius": math.nan}, {"x": math.inf}, {"height": -1.0}, {"motion": (math.nan, 0)}])
+def test_a_thing_that_cannot_be_is_refused(wrong):
+    with pytest.raises(InputError, match=rf"ball's {next(iter(wrong))}: expected"):
+        replace(BALL, **wrong)

@@ -142,3 +142,9 @@ def test_what_a_caption_leaves_out_is_asked_for():
         with pytest.raises(InputError, match="For example"):
             describe_caption(text)
     assert len(COLOURS) == 7
+
+
+def test_numbers_below_zero_are_refused():
+    for refused in (lambda: scene(-1), lambda: scene_from_caption("a red ball in a desert courtyard", -1)):
+        with pytest.raises(InputError, match="expected 0 or more, got -1"):
+            refused()
