@@ -64,6 +64,9 @@ class TinyModel:
     def velocity(self, latents, sigma, text):
         return self.transformer(latents, sigma * 1000, text, return_dict=False)[0]
 
+    def release(self, *, text=False, vae=False):
+        pass
+
 
 def footage(index, frames=9, height=32, width=48, near=None, radial=True):
     """Coloured noise under a moving camera: a clip with everything, a pure function of its number."""

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from curvedray.cameras import Cameras, TokenGrid, stacked
 from curvedray.errors import InputError
+from curvedray.media.pixels import video_from_frames
 from curvedray.models.interface import VideoModel
 from curvedray.radial.interval import RadialInterval
 from curvedray.radial.map import RadialMap
@@ -197,9 +198,8 @@ def encoded(footage: Footage, model: VideoModel, shape: VideoShape) -> Clip:
     footage = fitted(footage, shape)
     cameras, radial = in_near_distances(footage)
     log_radius, known = _targets(radial, grid)
-    video = rearrange(footage.video, "t h w c -> 1 c t h w").float() / 127.5 - 1
     with torch.no_grad():
-        latents = model.encode(video.to(model.device))[0].cpu()
+        latents = model.encode(video_from_frames(footage.video)[None].to(model.device))[0].cpu()
         text = model.encode_text([footage.caption])[0].cpu()
     if not torch.isfinite(latents).all():
         raise InputError(footage.id, "finite latents", "NaN or infinity", "Is the video sound?")

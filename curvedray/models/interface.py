@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from curvedray.cameras import TokenGrid
 from curvedray.errors import InputError
 
-SAMPLES_A_TENSOR = 32
+SAMPLES_PER_TENSOR = 32
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,10 @@ class VideoModel(Protocol):
         self, latents: Float[Tensor, "b c lt lh lw"], sigma: Float[Tensor, " b"], text: Float[Tensor, "b l e"]
     ) -> Float[Tensor, "b c lt lh lw"]: ...
 
+    def release(self, *, text: bool = False, vae: bool = False) -> None:
+        """Free parts that are no longer needed once texts or videos are encoded; using them then is refused."""
+        ...
+
 
 @dataclass(frozen=True)
 class BaseIdentity:
@@ -78,11 +82,13 @@ class BaseIdentity:
 
     @classmethod
     def of(cls, transformer: nn.Module) -> "BaseIdentity":
-        settings = {k: v for k, v in dict(getattr(transformer, "config", {})).items() if not k.startswith("_")}
+        """Computed anew at every call, some milliseconds, so that a changed weight never goes unnoticed: ask once."""
+        stored = dict(getattr(transformer, "config", {}))
+        settings = {key: value for key, value in stored.items() if not key.startswith("_")}
         config = hashlib.sha256(json.dumps(settings, sort_keys=True, default=list).encode()).hexdigest()[:16]
         attentions = self_attentions(transformer)
         dim, weights = int(attentions[0].to_q.in_features), weights_fingerprint(transformer)
-        return cls(type(transformer).__name__, dim, len(attentions), config, weights)
+        return cls(stored.get("_class_name", type(transformer).__name__), dim, len(attentions), config, weights)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -108,7 +114,7 @@ def weights_fingerprint(transformer: nn.Module) -> str | None:
         if tensor.is_meta:
             return None
         flat = tensor.detach().reshape(-1)
-        step = max(1, flat.numel() // SAMPLES_A_TENSOR)
-        sample = flat[::step][:SAMPLES_A_TENSOR].to(torch.bfloat16).view(torch.int16).cpu()
+        step = max(1, flat.numel() // SAMPLES_PER_TENSOR)
+        sample = flat[::step][:SAMPLES_PER_TENSOR].to(torch.bfloat16).view(torch.int16).cpu()
         digest.update(f"{name}{tuple(tensor.shape)}".encode() + sample.numpy().tobytes())
     return digest.hexdigest()[:16]

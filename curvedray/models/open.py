@@ -5,6 +5,7 @@ from pathlib import Path
 import torch
 
 from curvedray.errors import InputError
+from curvedray.inputs import first_line
 from curvedray.models.interface import VideoModel
 
 EMBEDDED_NAMES = ("", "embedded")  # as `--model` leaves it out, and as a recipe says it
@@ -21,30 +22,35 @@ def load_model(
 ) -> VideoModel:
     """Wan from a folder or hub id; the embedded model for no name, or one of its kind from a .safetensors file.
 
-    `random` is the embedded model's shape with untrained weights. The small ones need none of these savings. Nothing
-    heavy is imported before it is needed.
+    `random` is the embedded model's shape with untrained weights. The small ones are float32 alone and need none of
+    these savings. Nothing heavy is imported before it is needed.
     """
     check_device(device)
-    if name == "random":
-        from curvedray.models.embedded.model import random_embedded
+    if dtype not in DTYPES:
+        raise InputError("dtype", " or ".join(DTYPES), dtype)
+    if is_embedded(name):
+        if dtype not in ("auto", "float32"):
+            raise InputError("dtype", "float32 or auto for the embedded model, which is small", dtype)
+        from curvedray.models.embedded.model import WEIGHTS, load_embedded, random_embedded
 
-        return random_embedded().to(device or "cpu")
-    if name in EMBEDDED_NAMES or name.endswith(".safetensors"):
-        from curvedray.models.embedded.model import WEIGHTS, load_embedded
-
+        if name == "random":
+            return random_embedded().to(device or "cpu")
         model = load_embedded(WEIGHTS if name in EMBEDDED_NAMES else Path(name))
         model.name = "" if name in EMBEDDED_NAMES else name
         return model.to(device) if device else model
     from curvedray.models.wan import Wan
 
-    if dtype not in DTYPES:
-        raise InputError("dtype", " or ".join(DTYPES), dtype)
     return Wan.load(name, dtype=DTYPES[dtype], device=device, offload=offload, tiling=tiling)
+
+
+def is_embedded(name: str) -> bool:
+    """Whether a name means the embedded model, or another of its kind."""
+    return name in (*EMBEDDED_NAMES, "random") or name.endswith(".safetensors")
 
 
 def check_device(device: str | torch.device | None) -> None:
     try:
         torch.zeros(1, device=device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        reason = (str(error).splitlines() or ["unknown"])[0].rstrip(".")
-        raise InputError("device", "one this machine has (cpu, cuda, mps ...)", f"{device}: {reason}") from error
+        expected = "one this machine has (cpu, cuda, mps ...)"
+        raise InputError("device", expected, f"{device}: {first_line(error)}") from error

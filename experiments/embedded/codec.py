@@ -15,6 +15,7 @@ from rich.progress import track
 from torch import Tensor
 from torch.nn.functional import mse_loss
 
+from curvedray.media.pixels import video_from_frames
 from curvedray.models.embedded.model import EmbeddedModel, EmbeddedShape, save_embedded
 from curvedray.world.world import WORDS, Split, world_clip
 
@@ -25,7 +26,7 @@ log = logging.getLogger(__name__)
 def rendered(count: int, split: Split) -> Tensor:
     """Clips as (b 3 frames h w) in [-1, 1]."""
     clips = [world_clip(index, split).video for index in track(range(count), f"rendering {split}")]
-    return torch.stack(clips).permute(0, 4, 1, 2, 3).float() / 127.5 - 1
+    return video_from_frames(torch.stack(clips))
 
 
 def decibels(video: Tensor, again: Tensor) -> float:

@@ -34,6 +34,7 @@ from curvedray.files import whole_file
 from curvedray.generation.generate import generate_batch, noise_for
 from curvedray.media.image import write_png
 from curvedray.media.pictures import contact_sheet
+from curvedray.media.pixels import frames_from_video, video_from_frames
 from curvedray.models.embedded.model import WEIGHTS, EmbeddedModel, load_embedded
 from curvedray.models.flow import noised, velocity_target
 from curvedray.radial.interval import RadialInterval
@@ -140,9 +141,9 @@ def seen_in_real_clips(setting: Setting) -> Seen:
     if not path.is_file():
         videos = []
         for _, some in batches(setting.clips):
-            pixels = torch.stack([clip.video for clip in some]).permute(0, 4, 1, 2, 3).float() / 127.5 - 1
+            pixels = video_from_frames(torch.stack([clip.video for clip in some]))
             shown = setting.model.decode(setting.model.encode(pixels))
-            videos.append(((shown + 1) * 127.5).round().to(torch.uint8).permute(0, 2, 3, 4, 1))
+            videos.append(frames_from_video(shown))
         keep(path, setting, torch.cat(videos))
     return kept(path)
 

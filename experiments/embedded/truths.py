@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import get_args
 
 import torch
-from einops import rearrange
 from rich.progress import track
 from safetensors.torch import load_file, save_file
 from scipy.spatial.transform import Rotation
@@ -22,6 +21,7 @@ from torch import Tensor
 from curvedray.cameras import Cameras
 from curvedray.evaluate.estimators.clip_reader import GRID, PLACES
 from curvedray.files import whole_file
+from curvedray.media.pixels import video_from_frames
 from curvedray.models.embedded.model import EmbeddedModel
 from curvedray.radial.map import RadialMap
 from curvedray.world.scene import Kind
@@ -82,7 +82,7 @@ def load(path: Path) -> Truths:
 
 
 def rendered(clip: WorldClip, model: EmbeddedModel) -> tuple[Tensor, ...]:
-    video = rearrange(clip.video, "t h w c -> 1 c t h w").float() / 127.5 - 1
+    video = video_from_frames(clip.video)[None]
     return truth_of(model.encode(video)[0], clip.world, clip.cameras, *radii_of(clip))
 
 

@@ -1,7 +1,11 @@
 """The embedded model meets the same interface as Wan, and its preconditioning is what it claims to be."""
 
+import json
+import random
+
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from curvedray.errors import InputError
 from curvedray.generation.recipe import adapter_file
@@ -29,8 +33,8 @@ def test_it_is_a_video_model(model):
     assert model.decode(latents).shape == (1, 3, 17, 64, 96)
 
 
-def test_a_silent_transformer_leaves_the_best_linear_guess(model):
-    """With the transformer silent, velocity is the least-squares estimate of noise - clean from the noisy latents."""
+def test_a_transformer_that_adds_nothing_leaves_the_best_linear_guess(model):
+    """With the transformer's output zero, velocity is the least-squares estimate of noise - clean from the latents."""
     generator = torch.Generator().manual_seed(1)
     deviation = torch.rand(6, 2, generator=generator) + 0.2
     model.spread.copy_(deviation)
@@ -90,3 +94,49 @@ def test_a_package_without_weights_says_which_model_to_name(tmp_path, monkeypatc
     monkeypatch.setattr(embedded, "WEIGHTS", tmp_path / "embedded.safetensors")
     with pytest.raises(InputError, match="--model with a Wan folder"):
         adapter_file("", None)
+
+
+def rewritten(model, path, change):
+    """The model's file with its tensors and the record of its header changed."""
+    save_embedded(model, path)
+    tensors = load_file(path)
+    record = {"shape": {**vars(model.shape), "words": list(model.shape.words)}, "card": {}}
+    header = change(tensors, record) or {"embedded": json.dumps(record)}
+    save_file(tensors, path, header)
+    return path
+
+
+def test_odd_headers_and_tensors_are_refused_by_name(model, tmp_path):
+    first = next(iter(model.state_dict()))
+    changes = {
+        "weights of something else": lambda tensors, record: {"other": "x"},
+        "Expecting": lambda tensors, record: {"embedded": "{"},
+        "a shape and a card": lambda tensors, record: {"embedded": "[1]"},
+        "layers": lambda tensors, record: record["shape"].update(layers="six"),
+        "whole number": lambda tensors, record: record["shape"].update(heads=10**9),
+        "a list of at most": lambda tensors, record: record["shape"].update(words="red"),
+        f"no {first}": lambda tensors, record: tensors.__delitem__(first),
+        "int32": lambda tensors, record: tensors.update({first: tensors[first].int()}),
+        "NaN": lambda tensors, record: tensors.update({first: tensors[first] * float("nan")}),
+        "of shape": lambda tensors, record: record["shape"].update(ffn=64),
+    }
+    for number, (complaint, change) in enumerate(changes.items()):
+        with pytest.raises(InputError, match=complaint):
+            load_embedded(rewritten(model, tmp_path / f"{number}.safetensors", change))
+
+
+def test_mutated_files_are_a_sentence_never_a_traceback(model, tmp_path):
+    path = tmp_path / "model.safetensors"
+    save_embedded(model, path)
+    whole, draw, refused = path.read_bytes(), random.Random(0), 0
+    length = int.from_bytes(whole[:8], "little")
+    for _ in range(60):
+        damaged = bytearray(whole)
+        for _ in range(draw.randrange(1, 6)):
+            damaged[draw.randrange(8 + length)] = draw.randrange(256)
+        path.write_bytes(damaged)
+        try:
+            load_embedded(path)
+        except InputError:
+            refused += 1
+    assert refused > 40

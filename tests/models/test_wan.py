@@ -2,6 +2,9 @@
 
 import json
 import resource
+import subprocess
+import sys
+import weakref
 from pathlib import Path
 
 import pytest
@@ -24,12 +27,16 @@ def test_a_saved_folder_loads_as_the_same_model(tmp_path: Path) -> None:
     assert isinstance(loaded, VideoModel)
     assert (loaded.shift, loaded.stride, loaded.latent_shape(GRID)) == (3.0, (4, 16, 16), (16, 3, 8, 12))
     assert loaded.grid_for(81, 480, 832) == TokenGrid(21, 30, 52)
+    weights = [model.transformer.state_dict() for model in (made, loaded)]
+    assert weights[0].keys() == weights[1].keys()
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+    # What is computed from equal weights may still differ in the last bits, by where they lie in memory.
     text = [model.encode_text(["a red ball", "b"]) for model in (made, loaded)]
     assert text[0].shape == (2, 512, 24)
-    assert torch.equal(*text)
+    torch.testing.assert_close(*text, rtol=1e-4, atol=1e-5)
     x = inputs()["hidden_states"]
     velocities = [model.velocity(x, torch.tensor([0.5]), text[0][:1]) for model in (made, loaded)]
-    assert torch.equal(*velocities)
+    torch.testing.assert_close(*velocities, rtol=1e-4, atol=1e-5)
     video = torch.rand(1, 3, 9, 64, 96) * 2 - 1
     latents = loaded.encode(video)
     assert latents.shape == x.shape
@@ -123,11 +130,56 @@ def test_wan_2_2_ti2v_compresses_more_and_is_told_the_time_token_by_token(tmp_pa
     assert made.frames.shape == (5, 64, 96, 3)
 
 
-def test_two_experts_are_refused() -> None:
+def test_two_experts_are_refused_before_any_weights_are_read(tmp_path: Path) -> None:
     pipeline = tiny_pipeline()
     pipeline.transformer_2 = nn.Identity()
     with pytest.raises(InputError, match="two experts"):
         Wan(pipeline)
+    index = {"_class_name": "WanPipeline", "transformer_2": ["diffusers", "WanTransformer3DModel"]}
+    (tmp_path / "model_index.json").write_text(json.dumps(index))
+    with pytest.raises(InputError, match="two experts"):
+        Wan.load(tmp_path)
+
+
+def test_a_published_vae_config_without_its_compression_has_the_class_defaults(tmp_path: Path) -> None:
+    folder = tiny_folder(tmp_path / "wan")
+    config = json.loads((folder / "vae" / "config.json").read_text())
+    for name in ("scale_factor_temporal", "scale_factor_spatial"):
+        config.pop(name, None)
+    (folder / "vae" / "config.json").write_text(json.dumps(config))
+    assert Wan.load(folder, vae=False, text=False).stride == (4, 16, 16)
+
+
+def test_released_parts_are_gone_and_missed_in_a_sentence() -> None:
+    model = tiny_wan()
+    latents = torch.zeros(1, *model.latent_shape(model.grid_for(5, 32, 48)))
+    text = model.encode_text(["a"])
+    encoder = weakref.ref(model.pipeline.text_encoder)
+    model.release(text=True)
+    assert encoder() is None
+    assert model.decode(latents).shape == (1, 3, 5, 32, 48)
+    model.release(vae=True)
+    with pytest.raises(InputError, match="released"):
+        model.encode_text(["a"])
+    with pytest.raises(InputError, match="released"):
+        model.decode(latents)
+    assert model.velocity(latents, torch.tensor([0.5]), text).shape == latents.shape
+    assert model.grid_for(81, 480, 832) == TokenGrid(21, 30, 52)
+
+
+def test_without_its_packages_wan_says_how_to_install_them() -> None:
+    script = """
+import importlib.util, sys
+found = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *rest: None if name == "transformers" else found(name, *rest)
+sys.argv = ["curvedray", "generate", "a cat", "--model", "Wan-AI/Wan2.1", "--adapter", "none", "-o", "cat.mp4"]
+from curvedray.cli import main
+main()
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert run.returncode == 2
+    assert "pip install 'curvedray[wan]'" in run.stderr
+    assert "Traceback" not in run.stderr
 
 
 @pytest.mark.slow
@@ -148,7 +200,7 @@ def test_the_real_shape_with_random_weights_runs_within_16_gib() -> None:
         alone = transformer(**batch)[0]
         adapter = Adapter(transformer).attach(transformer)
         with adapter.viewing(path(), grid=GRID):
-            assert torch.equal(transformer(**batch)[0], alone)
+            torch.testing.assert_close(transformer(**batch)[0], alone, rtol=0, atol=1e-5)
         assert sorted(adapter.predictions) == list(range(10, 20))
         for block in adapter.blocks:
             nn.init.normal_(block.out_proj.weight, std=0.02)

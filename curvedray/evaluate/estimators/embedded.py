@@ -30,6 +30,7 @@ from curvedray.evaluate.estimators.protocol import Estimate, Frames, UpAndLens, 
 from curvedray.evaluate.metrics.lens import up_directions
 from curvedray.evaluate.scores import Failure
 from curvedray.files import whole_file
+from curvedray.media.pixels import video_from_frames
 
 WEIGHTS = Path(__file__).parents[2] / "assets" / "embedded_estimator.safetensors"
 FRAMES, HEIGHT, WIDTH = GRID.video_frames, GRID.rows * GRID.stride[1], GRID.cols * GRID.stride[2]
@@ -96,7 +97,7 @@ def unreadable(shape: tuple[int, ...]) -> str:
 
 def as_seen(videos: UInt8[Tensor, "b t h w 3"]) -> Float[Tensor, "b 3 t rows cols"]:
     """Pixels in [-1, 1] at the size it was trained on, larger ones averaged over areas."""
-    frames = rearrange(videos, "b t h w c -> (b t) c h w").float() / 127.5 - 1
+    frames = rearrange(video_from_frames(videos), "b c t h w -> (b t) c h w")
     small = F.interpolate(frames, (HEIGHT, WIDTH), mode="area")
     return rearrange(small, "(b t) c h w -> b c t h w", t=videos.shape[1])
 

@@ -1,36 +1,34 @@
 """The embedded model: a tiny Wan with our own codec and words, trained on the procedural world, in the package.
 
-It meets `models.VideoModel` with the same transformer class as Wan, so every line above it is the line that runs Wan.
+It meets `models.VideoModel` with a twin of Wan's transformer, so every line above it is the line that runs Wan.
 
     b clip   c latent channel   t y x latent frame, row, column   l e text token and its width
 """
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import torch
 from jaxtyping import Float
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from curvedray.cameras import TokenGrid
 from curvedray.errors import InputError
-from curvedray.files import whole_file
+from curvedray.files import write_tensors
+from curvedray.inputs import parsed_json, read_tensors
 from curvedray.models.embedded.codec import SPACE, TIME, PatchCodec
+from curvedray.models.embedded.transformer import PATCH, EmbeddedTransformer
 from curvedray.models.embedded.words import WordEncoder
 from curvedray.models.flow import TRAIN_TIMESTEPS
 from curvedray.models.interface import Defaults
-from curvedray.models.wan import wan_transformer
 from curvedray.world.themes import WORDS
 
 WEIGHTS = Path(__file__).parents[2] / "assets" / "embedded.safetensors"
 ADAPTER = WEIGHTS.with_name("embedded_adapter.safetensors")  # for cameras alone
 MAP_ADAPTER = WEIGHTS.with_name("embedded_adapter_mix.safetensors")  # trained with maps of distances
-PATCH = (1, 2, 2)
+LARGEST = 4096  # of every number of a shape: a larger one is a damaged header
 GRID = TokenGrid(5, 4, 6)  # of its 17 frames of 64 x 96
 
 
@@ -49,6 +47,22 @@ class EmbeddedShape:
     frames: int = 17
     height: int = 64
     width: int = 96
+
+    @classmethod
+    def from_json(cls, record: Any, name: str) -> "EmbeddedShape":
+        """The sizes that a file's header holds, every one of them checked."""
+        known = {field.name for field in fields(cls)}
+        if not isinstance(record, dict) or not {"words"} <= set(record) <= known:
+            got = ", ".join(map(str, record)) if isinstance(record, dict) else type(record).__name__
+            raise InputError(name, f"a shape of {', '.join(sorted(known))}", got)
+        sizes = {key: value for key, value in record.items() if key != "words"}
+        words = record["words"]
+        for key, value in sizes.items():
+            if type(value) is not int or not 1 <= value <= LARGEST:
+                raise InputError(f"{name}, {key}", f"a whole number from 1 to {LARGEST}", repr(value))
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words) or len(words) > LARGEST:
+            raise InputError(f"{name}, words", f"a list of at most {LARGEST} words", type(words).__name__)
+        return cls(tuple(words), **sizes)
 
 
 class EmbeddedModel(nn.Module):
@@ -75,17 +89,13 @@ class EmbeddedModel(nn.Module):
         )
         self.codec = PatchCodec(shape.channels)
         self.words = WordEncoder(shape.words, shape.text_width, shape.text_tokens)
-        self.transformer = wan_transformer(
-            patch_size=PATCH,
-            num_attention_heads=shape.heads,
-            attention_head_dim=shape.head_dim,
-            in_channels=shape.channels,
-            out_channels=shape.channels,
-            text_dim=shape.text_width,
-            freq_dim=64,
-            ffn_dim=shape.ffn,
-            num_layers=shape.layers,
-            rope_max_seq_len=64,
+        self.transformer: nn.Module = EmbeddedTransformer(
+            channels=shape.channels,
+            heads=shape.heads,
+            head_dim=shape.head_dim,
+            layers=shape.layers,
+            ffn=shape.ffn,
+            text_width=shape.text_width,
         )
         self.register_buffer("spread", torch.ones(shape.channels, 2))  # of latents: in the first frame, and after it
 
@@ -133,6 +143,9 @@ class EmbeddedModel(nn.Module):
         )[0]
         return guess + deviation * variance.rsqrt() * known
 
+    def release(self, *, text: bool = False, vae: bool = False) -> None:
+        """Its words and its codec are a few hundred kilobytes: they stay."""
+
     @torch.no_grad()
     def measure(self, latents: Float[Tensor, "b c t y x"]) -> None:
         """Set the deviation of clean latents from many of them."""
@@ -142,27 +155,41 @@ class EmbeddedModel(nn.Module):
 
 def save_embedded(model: EmbeddedModel, path: Path, card: dict[str, Any] | None = None) -> None:
     """All of it as one safetensors file in half precision, with its sizes and a card, else its own, in the header."""
-    tensors = {name: tensor.detach().half().contiguous() for name, tensor in model.state_dict().items()}
-    # One entry: safetensors writes several in any order, and equal models are to be equal bytes.
-    header = {"embedded": json.dumps({"shape": asdict(model.shape), "card": card or model.card}, sort_keys=True)}
-    with whole_file(path) as temporary:
-        save_file(tensors, temporary, header)
+    header = json.dumps({"shape": asdict(model.shape), "card": card or model.card}, sort_keys=True)
+    write_tensors(path, {name: tensor.half() for name, tensor in model.state_dict().items()}, {"embedded": header})
 
 
 def load_embedded(path: Path = WEIGHTS) -> EmbeddedModel:
     """The model in the package, or another one from a file that `save_embedded` wrote."""
     check_weights(path)
-    try:
-        with safe_open(path, "pt") as file:
-            header = file.metadata() or {}
-            tensors = {name: file.get_tensor(name).float() for name in file.keys()}  # noqa: SIM118 (not a dict)
-        stored = json.loads(header["embedded"])
-        model = EmbeddedModel(shape_of(stored["shape"]))
-        model.load_state_dict(tensors)
-        model.card = stored["card"]
-    except (SafetensorError, KeyError, RuntimeError) as error:
-        raise InputError(f"embedded model {path.name}", "a whole file of save_embedded", error) from error
+    name = f"embedded model {path.name}"
+    tensors, header = read_tensors(path, "the weights of an embedded model")
+    if "embedded" not in header:
+        raise InputError(name, "a file of save_embedded", "weights of something else")
+    stored = parsed_json(header["embedded"], name, "a header")
+    if not isinstance(stored, dict) or not isinstance(stored.get("card"), dict):
+        raise InputError(name, "a header with a shape and a card", type(stored).__name__)
+    shape = EmbeddedShape.from_json(stored.get("shape"), name)
+    with torch.device("meta"):  # sizes are compared before any memory is taken for them
+        wanted = {key: tensor.shape for key, tensor in EmbeddedModel(shape).state_dict().items()}
+    check_tensors(name, tensors, wanted)
+    model = EmbeddedModel(shape)
+    model.load_state_dict({key: tensor.float() for key, tensor in tensors.items()})
+    model.card = stored["card"]
     return model.eval().requires_grad_(False)
+
+
+def check_tensors(name: str, tensors: dict[str, Tensor], wanted: dict[str, torch.Size]) -> None:
+    """Refuse weights that are missing, extra, of another shape, not of a float dtype, or not finite; say which."""
+    if odd := sorted(set(tensors) ^ set(wanted)):
+        got = f"{'no' if odd[0] in wanted else 'an extra'} {odd[0]}"
+        raise InputError(name, f"its {len(wanted)} tensors", got)
+    for key, tensor in tensors.items():
+        if tensor.shape != wanted[key] or not tensor.is_floating_point():
+            expected, got = f"floats of shape {tuple(wanted[key])}", f"{tensor.dtype} of shape {tuple(tensor.shape)}"
+            raise InputError(f"{name}: {key}", expected, got)
+        if not torch.isfinite(tensor.float()).all():
+            raise InputError(f"{name}: {key}", "finite weights", "NaN or infinity", "Train it again, or copy it again.")
 
 
 def random_embedded(seed: int = 0) -> EmbeddedModel:
@@ -177,8 +204,3 @@ def check_weights(path: Path) -> None:
     if not path.exists():
         fix = "Name another model: --model with a Wan folder or hub id, and --adapter with an adapter for it."
         raise InputError("embedded model", f"its weights in {path.name}", "none there", fix)
-
-
-def shape_of(fields: dict[str, Any]) -> EmbeddedShape:
-    words: Sequence[str] = fields.pop("words")
-    return EmbeddedShape(tuple(words), **fields)
