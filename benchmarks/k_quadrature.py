@@ -17,8 +17,8 @@ import torch
 
 from curvedray import Lens, TokenGrid
 from curvedray.bench.accuracy import moving_cameras
-from curvedray.encoding.curved import breakpoints, default_frequencies
-from curvedray.encoding.view import OFFSETS, View
+from curvedray.encoding.curved import OFFSETS, breakpoints, default_frequencies
+from curvedray.encoding.view import View
 from curvedray.files import whole_file
 from curvedray.tables import markdown_table
 

@@ -2,6 +2,7 @@
 
 import platform
 import time
+from collections.abc import Callable
 
 import torch
 
@@ -12,7 +13,7 @@ from curvedray.world.raycast import render
 from curvedray.world.world import world_clip
 
 
-def timed(work):
+def timed(work: Callable[[], object]) -> tuple[float, float]:
     clock, cpu = time.perf_counter(), time.process_time()
     work()
     return time.perf_counter() - clock, time.process_time() - cpu

@@ -18,6 +18,7 @@ from pathlib import Path
 import torch
 
 from curvedray import Cameras, Lens, TokenGrid, curved_ray_attention, trajectory
+from curvedray.encoding.attention import Backend
 
 PROMPT = "a red ball and a blue box in a desert courtyard"
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -27,7 +28,7 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:16]
 
 
-def encoding(backend: str) -> str:
+def encoding(backend: Backend) -> str:
     torch.manual_seed(0)
     grid = TokenGrid(3, 4, 6)
     path = trajectory("orbit left 40deg", Lens.from_fov(150, 1.0, 96, 64), frames=3).world_from_camera

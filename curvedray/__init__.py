@@ -7,6 +7,8 @@ in torch and nothing heavier.
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from curvedray.extras import missing_extra
+
 if TYPE_CHECKING:
     from curvedray.cameras import Cameras, Lens, TokenGrid
     from curvedray.cameras.named_lenses import named_lens
@@ -46,11 +48,16 @@ _LATER = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "evaluate":  # `curvedray.evaluate.pose_errors` without a second import
-        return importlib.import_module("curvedray.evaluate")
-    if name not in _LATER:
+    if name not in _LATER and name != "evaluate":  # `curvedray.evaluate.pose_errors` without a second import
         raise AttributeError(f"module 'curvedray' has no attribute {name!r}")
-    return getattr(importlib.import_module(_LATER[name]), name)
+    try:
+        module = importlib.import_module(_LATER.get(name, "curvedray.evaluate"))
+    except ModuleNotFoundError as error:
+        sentence = missing_extra(error)
+        if sentence is None:
+            raise
+        raise sentence from error
+    return module if name == "evaluate" else getattr(module, name)
 
 
 def __dir__() -> list[str]:

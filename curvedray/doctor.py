@@ -3,11 +3,18 @@
 import importlib.metadata
 import os
 import platform
+import shlex
 import shutil
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
+
+from curvedray.extras import EXTRAS
+
+ENOUGH_DISK = 1.0  # GiB free; a report or a short run's checkpoints take less
+PIP = f"{shlex.quote(sys.executable)} -m pip install"
 
 
 @dataclass(frozen=True)
@@ -21,19 +28,9 @@ class Finding:
     fix: str = ""
 
 
-# what a user does -> the packages it takes, and the extra that brings them
-EXTRAS = {
-    "wan": ("generating and training with Wan", ("transformers", "accelerate", "sentencepiece", "ftfy")),
-    "train": ("training", ("accelerate",)),
-    "sfm": ("COLMAP files, and scoring videos with structure from motion", ("pycolmap",)),
-    "app": ("the web app, which is still to come", ("gradio",)),
-    "dev": ("working on curvedray itself", ("pytest", "hypothesis", "beartype", "mypy", "ruff")),
-}
-
-
 def examine() -> list[Finding]:
     """Everything worth knowing before work begins, the best news first."""
-    return [_python(), _torch(), _accelerator(), _compiler(), _memory(), _disk(), *_extras()]
+    return [_python(), _torch(), _threads(), _accelerator(), _compiler(), _memory(), _disk(), *_extras()]
 
 
 def _python() -> Finding:
@@ -42,26 +39,45 @@ def _python() -> Finding:
 
 
 def _torch() -> Finding:
-    return Finding("torch", True, f"{torch.__version__}, {torch.get_num_threads()} threads", "everything")
+    """A build that cannot use the machine's GPU is worth a line."""
+    build = f"for CUDA {torch.version.cuda}" if torch.version.cuda else "for CPUs"
+    build = f"for ROCm {torch.version.hip}" if torch.version.hip else build
+    ok = not (_has_nvidia() and torch.version.cuda is None and torch.version.hip is None)
+    found = f"{torch.__version__}, built {build}" + ("" if ok else ", which cannot use this machine's GPU")
+    return Finding("torch", ok, found, "everything", "" if ok else f"{PIP} --force-reinstall torch")
+
+
+def _threads() -> Finding:
+    threads, cores = torch.get_num_threads(), _cores()
+    found = f"{threads} on {cores} core{'s' * (cores > 1)}"
+    fix = "" if threads <= cores else f"export OMP_NUM_THREADS={cores}"
+    return Finding("threads", threads <= cores, found, "speed; more threads than cores wait for one another", fix)
 
 
 def _accelerator() -> Finding:
     if torch.cuda.is_available():
         name, memory = torch.cuda.get_device_name(0), torch.cuda.get_device_properties(0).total_memory / 2**30
         return Finding("GPU", True, f"{name}, {memory:.0f} GiB", "Wan at full size")
-    found = "Apple MPS" if torch.backends.mps.is_available() else "none; the embedded model and all tools run without"
-    return Finding("GPU", True, found, "Wan at full size")
+    if torch.backends.mps.is_available():
+        return Finding("GPU", True, "Apple MPS", "Wan at full size")
+    if _has_nvidia():
+        return Finding("GPU", False, "one that torch cannot use", "Wan at full size", "nvidia-smi")
+    return Finding("GPU", True, "none; the embedded model and all tools run without", "Wan at full size")
 
 
 def _compiler() -> Finding:
-    compiler = os.environ.get("CXX") or shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
-    fix = {"Darwin": "xcode-select --install", "Linux": "apt-get install g++"}.get(
+    purpose = "the fast attention kernel on CPUs"
+    asked = os.environ.get("CXX")
+    if asked:
+        found = shutil.which(_first_word(asked))
+        words = asked if found else f"CXX={asked}, which is no program"
+        return Finding("C++ compiler", found is not None, words, purpose, "" if found else "unset CXX")
+    found = next(filter(None, (shutil.which(name) for name in ("c++", "g++", "clang++"))), None)
+    fix = {"Darwin": "xcode-select --install", "Linux": "sudo apt-get install g++"}.get(
         platform.system(), "install a C++ compiler"
     )
-    found = compiler or "none; the slower eager form is used"
-    return Finding(
-        "C++ compiler", compiler is not None, found, "the fast attention kernel on CPUs", "" if compiler else fix
-    )
+    words = found or "none; the slower eager form is used"
+    return Finding("C++ compiler", found is not None, words, purpose, "" if found else fix)
 
 
 def _memory() -> Finding:
@@ -74,9 +90,9 @@ def _memory() -> Finding:
 
 def _disk() -> Finding:
     free = shutil.disk_usage(os.getcwd()).free / 2**30
-    return Finding(
-        "free disk here", free > 1, f"{free:.0f} GiB", "outputs and caches", "" if free > 1 else "free some space"
-    )
+    ok = free > ENOUGH_DISK
+    fix = "" if ok else "du -sh ./* | sort -h"
+    return Finding("free disk here", ok, f"{free:.1f} GiB", "outputs, caches and checkpoints", fix)
 
 
 def _extras() -> list[Finding]:
@@ -86,7 +102,7 @@ def _extras() -> list[Finding]:
         missing = [name for name, version in versions.items() if version is None]
         present = ", ".join(f"{name} {version}" for name, version in versions.items() if version is not None)
         found = "; ".join(filter(None, [present, f"missing {', '.join(missing)}" if missing else ""]))
-        fix = f"{sys.executable} -m pip install 'curvedray[{extra}]'" if missing else ""
+        fix = f"{PIP} 'curvedray[{extra}]'" if missing else ""
         findings.append(Finding(f"extra: {extra}", not missing, found, purpose, fix))
     return findings
 
@@ -97,3 +113,20 @@ def _version(package: str) -> str | None:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return None
+
+
+def _has_nvidia() -> bool:
+    return shutil.which("nvidia-smi") is not None or Path("/dev/nvidia0").exists()
+
+
+def _cores() -> int:
+    """Those this process may use, where the system says."""
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+
+
+def _first_word(command: str) -> str:
+    """The program of a command line, however it is quoted."""
+    try:
+        return next(iter(shlex.split(command)), "")
+    except ValueError:  # a quote that is not closed
+        return command

@@ -66,7 +66,7 @@ def draw(axes: plt.Axes, name: str, lens: Lens) -> LineCollection:
         axes.plot(*drawn(lens, line).T, color="#39415a", linewidth=0.6, zorder=1)
     log_radius = torch.linspace(MU - SIGMA, MU + SIGMA, 600)
     path = drawn(lens, on_ray(log_radius.exp()))
-    pieces = LineCollection(torch.stack([path[:-1], path[1:]], 1).numpy(), cmap="plasma", linewidth=4.5, zorder=3)
+    pieces = LineCollection(list(torch.stack([path[:-1], path[1:]], 1).numpy()), cmap="plasma", linewidth=4.5, zorder=3)
     pieces.set_array(log_radius[:-1].numpy())
     pieces.set_capstyle("round")
     axes.add_collection(pieces)

@@ -4,6 +4,7 @@ import ast
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ PACKAGE = Path(__file__).parents[1] / "curvedray"
 
 # From the ground up. A room (a folder, or a file that is one) may import only rooms listed before it.
 TABLE = """
-errors inputs files configs tables
+errors extras inputs files configs tables
 cameras moves
 media formats
 encoding radial
@@ -28,18 +29,7 @@ FOREIGN = {"diffusers", "transformers"}
 HEAVY = ["scipy", "diffusers", "transformers", "matplotlib", "av", "pydantic", "typer", "rich", "PIL", "pycolmap"]
 
 
-def modules():
-    """Every module's dotted name below curvedray, and its file; the package's own door is not one of them."""
-    for path in sorted(PACKAGE.rglob("*.py")):
-        parts = path.relative_to(PACKAGE).with_suffix("").parts
-        if parts != ("__init__",):
-            yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
-
-
-MODULES = dict(modules())
-
-
-def imported(path, name):
+def imported(path: Path, name: str, modules: dict[str, Path]) -> Iterator[str]:
     """Dotted names that a file imports, also inside functions; `from a import b` gives a.b where b is a module."""
     package = f"curvedray.{name}".split(".") if path.name == "__init__.py" else f"curvedray.{name}".split(".")[:-1]
     for node in ast.walk(ast.parse(path.read_text())):
@@ -50,32 +40,49 @@ def imported(path, name):
             base = ".".join(filter(None, [base, node.module]))
             for alias in node.names:
                 whole = f"{base}.{alias.name}"
-                yield whole if whole.removeprefix("curvedray.") in MODULES else base
+                yield whole if whole.removeprefix("curvedray.") in modules else base
 
 
-def ours(path, name):
-    return {i.removeprefix("curvedray.") for i in imported(path, name) if i.startswith("curvedray.")}
+@pytest.fixture(scope="module")
+def imports() -> dict[str, set[str]]:
+    """module -> all that it imports. Modules are named below curvedray; the package's own door is not one of them."""
+    modules = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        if parts != ("__init__",):
+            modules[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return {name: set(imported(path, name, modules)) for name, path in modules.items()}
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_imports_point_one_way(name):
-    unit = name.split(".")[0]
-    assert unit in RANK, f"curvedray/{unit} is new: add it to ROOMS in {Path(__file__).name}, after all that it imports"
-    for target in ours(MODULES[name], name):
-        other = target.split(".")[0]
-        assert other in RANK, f"{name} imports curvedray.{other}, which is not in ROOMS"
-        below = other == unit or RANK[other] < RANK[unit]
-        assert below, f"{name} imports {target}, which stands above it"
+@pytest.fixture(scope="module")
+def graph(imports) -> dict[str, set[str]]:
+    """module -> those of our own that it imports."""
+    return {
+        name: {i.removeprefix("curvedray.") for i in found if i.startswith("curvedray.")}
+        for name, found in imports.items()
+    }
+
+
+def test_imports_point_one_way(graph):
+    strangers = {name.split(".")[0] for name in graph} | {i.split(".")[0] for found in graph.values() for i in found}
+    assert strangers <= RANK.keys(), f"new: add to ROOMS in {Path(__file__).name}, each after all that it imports"
+    upwards = [
+        f"{name} imports {target}, which stands above it"
+        for name, targets in graph.items()
+        for target in targets
+        if RANK[target.split(".")[0]] > RANK[name.split(".")[0]]
+    ]
+    assert upwards == []
 
 
 def test_no_room_is_listed_twice():
     assert len(RANK) == len(ROOMS)
 
 
-def test_no_module_imports_itself_through_others():
+def test_no_module_imports_itself_through_others(graph):
     """Within a folder, too, imports never come back round."""
-    graph = {name: ours(path, name) for name, path in MODULES.items()}
-    done, walking = set(), []
+    done: set[str] = set()
+    walking: list[str] = []
 
     def walk(name):
         assert name not in walking, " -> ".join([*walking[walking.index(name) :], name])
@@ -90,10 +97,9 @@ def test_no_module_imports_itself_through_others():
         walk(name)
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if name != "models.wan"])
-def test_only_wan_opens_the_door_to_diffusers(name):
-    roots = {i.split(".")[0] for i in imported(MODULES[name], name)}
-    assert not roots & FOREIGN, f"{name} imports {roots & FOREIGN}; go through curvedray.models.wan"
+def test_only_wan_opens_the_door_to_diffusers(imports):
+    users = {name for name, found in imports.items() if FOREIGN & {i.split(".")[0] for i in found}}
+    assert users == {"models.wan"}, "go through curvedray.models.wan"
 
 
 def test_every_public_name_is_there_and_can_be_found_by_looking():

@@ -96,5 +96,5 @@ def attached(method: str, transformer: nn.Module, *, woken: bool = False, **conf
 
 
 def seen(adapter: Adapter, transformer: nn.Module, cameras: Cameras, **options: object) -> Tensor:
-    with adapter.viewing(cameras, grid=GRID, **options):  # type: ignore[arg-type]
+    with adapter.viewing(cameras, grid=GRID, **options):
         return transformer(**inputs())[0]

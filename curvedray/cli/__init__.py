@@ -4,19 +4,14 @@ Command files import what they call inside the function, so that `curvedray --he
 """
 
 import importlib
-import sys
-from importlib.util import find_spec
 
 import typer
 from rich.console import Console
 
 import curvedray
-from curvedray.errors import InputError
 
 # Help is listed in this order. A command file defines `register(app)`.
-COMMANDS = ("demo", "generate", "preview", "cameras", "data", "train", "evaluate", "paper", "bench", "app", "doctor")
-
-STOPPED = 130  # the exit code of a command that Ctrl-C ended
+COMMANDS = ("demo", "generate", "preview", "cameras", "data", "train", "evaluate", "paper", "bench", "doctor")
 
 app = typer.Typer(
     name="curvedray",
@@ -24,7 +19,6 @@ app = typer.Typer(
     no_args_is_help=True,
     invoke_without_command=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
 )
 
 
@@ -36,26 +30,13 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
 
 
 for _name in COMMANDS:
-    if find_spec(f"curvedray.cli.{_name}"):
-        importlib.import_module(f"curvedray.cli.{_name}").register(app)
+    importlib.import_module(f"curvedray.cli.{_name}").register(app)
 
 console = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def main() -> None:
-    """Run the command; a user's mistake is one sentence and exit code 2, Ctrl-C is 130, anything else is our bug."""
-    try:
-        app()
-    except InputError as error:
-        console.print(f"[red]error:[/red] {_escaped(error)}")
-        sys.exit(2)
-    except (KeyboardInterrupt, SystemExit) as leaving:
-        # Typer turns Ctrl-C into this exit code.
-        if isinstance(leaving, SystemExit) and leaving.code != STOPPED:
-            raise
-        console.print("stopped; nothing half-written was left behind")
-        sys.exit(STOPPED)
+    """Run the command line; see `leaving` for how it ends."""
+    from curvedray.cli.leaving import run
 
-
-def _escaped(error: Exception) -> str:
-    return str(error).replace("[", r"\[")
+    run(app, console)

@@ -3,3 +3,7 @@
 In: videos, camera files, captions, radial maps. Out: `Clip`s of latents, text, cameras and targets, cached. It knows
 models only to encode with them; it may not know recipes, adapters or training.
 """
+
+from curvedray.extras import needed
+
+needed("safetensors")

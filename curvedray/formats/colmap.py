@@ -14,6 +14,7 @@ import torch
 from curvedray.cameras import Cameras, inverse_pose
 from curvedray.cameras.lens_models import EUCM, LensModel, Mei, OpenCVFisheye, ucm_lens
 from curvedray.errors import InputError
+from curvedray.extras import needed
 from curvedray.formats import colmap_binary
 from curvedray.formats.build import fitted, gather, gather_lens, given_lens, lens_numbers, numbered
 from curvedray.formats.source import Source, complete, natural
@@ -24,12 +25,9 @@ FISHEYE = ("SIMPLE_FISHEYE", "FISHEYE", "SIMPLE_RADIAL_FISHEYE", "RADIAL_FISHEYE
 
 
 def pycolmap() -> ModuleType:
-    try:
-        import pycolmap
-    except ImportError as error:
-        raise InputError(
-            "COLMAP models", "the package pycolmap", "no such package", "Run: pip install 'curvedray[sfm]'"
-        ) from error
+    needed("pycolmap")
+    import pycolmap
+
     return pycolmap
 
 

@@ -4,3 +4,7 @@ In: a name (a folder, a hub id, a file, or nothing for the embedded model). Out:
 velocities and decodes. It knows flow matching and token grids; it may not know cameras' paths, adapters or training.
 Only wan.py imports diffusers.
 """
+
+from curvedray.extras import needed
+
+needed("diffusers", "safetensors")

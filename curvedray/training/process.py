@@ -8,7 +8,6 @@ would have to know about hooks, accumulation and weights that a method does not 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from datetime import timedelta
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from curvedray.errors import InputError
+from curvedray.extras import needed
 from curvedray.training.recipes import Recipe
 
 
@@ -25,9 +25,7 @@ class Process:
 
     def __init__(self, recipe: Recipe, out: Path, tracker: Any = None):
         """`tracker` is the name of one that accelerate knows, or a GeneralTracker of your own."""
-        if find_spec("accelerate") is None:
-            fix = "Install it: pip install 'curvedray[train]'."
-            raise InputError("training", "the package accelerate", "an environment without it", fix)
+        needed("accelerate")
         from accelerate import Accelerator
         from accelerate.utils import InitProcessGroupKwargs
 

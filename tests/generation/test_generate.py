@@ -79,7 +79,7 @@ def test_guidance_is_what_it_says(studio: tuple[Wan, Adapter]) -> None:
     one = {"num_frames": 5, "height": 32, "width": 48, "num_inference_steps": 1, "sampler": "euler", "adapter": adapter}
 
     def made(**options: object) -> Tensor:
-        return generate(model, options.pop("prompt", "a cat"), "pan left 40deg", **(one | options)).latents  # type: ignore[arg-type]
+        return generate(model, options.pop("prompt", "a cat"), "pan left 40deg", **(one | options)).latents
 
     plain = made(guidance_scale=1.0)
     unwanted = made(guidance_scale=1.0, prompt="b")

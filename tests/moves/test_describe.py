@@ -58,7 +58,7 @@ NAMED = [
 @pytest.mark.parametrize("start", [{}, {"yaw": 30.0, "pitch": -20.0}])
 @pytest.mark.parametrize("text", NAMED)
 def test_a_move_is_described_as_itself(text: str, start: dict[str, float]) -> None:
-    single = trajectory(text, Lens.from_fov(90.0), 49, **start)  # type: ignore[arg-type]
+    single = trajectory(text, Lens.from_fov(90.0), 49, **start)
     assert describe(single).move == re.sub(r" smooth| ease-in", "", text)
 
 
@@ -87,7 +87,7 @@ def test_moves_in_a_row_are_told_apart(text: str) -> None:
 @pytest.mark.parametrize("under", ["", "dolly in 1 and "])
 def test_handheld_is_described_with_its_strength(seed: int, under: str) -> None:
     said = describe(trajectory(f"{under}handheld 1deg sway 0.02 seed {seed}", LENS, 81)).move or ""
-    turn, sway = re.search(r"handheld ([\d.]+)deg sway ([\d.]+)", said).groups()  # type: ignore[union-attr]
+    turn, sway = re.search(r"handheld ([\d.]+)deg sway ([\d.]+)", said).groups()
     assert float(turn) == pytest.approx(1, rel=0.35)
     assert float(sway) == pytest.approx(0.02, rel=0.35)
     assert bool(under) == said.startswith("dolly in")

@@ -40,7 +40,7 @@ def moves(draw: st.DrawFn) -> Move:
         fields["seed"] = draw(st.integers(0, 2**40))
     if name == "spiral" and draw(st.booleans()):
         fields["to"] = draw(length)
-    return Move(name, **fields)  # type: ignore[arg-type]
+    return Move(name, **fields)
 
 
 steps = st.recursive(

@@ -19,7 +19,7 @@ FISHEYE = Lens.from_fov(torch.tensor(150.0, dtype=torch.float64), 1.0)
 
 
 def poses(text: str | Step, frames: int = 21, **options: object) -> torch.Tensor:
-    return trajectory(text, LENS, frames, **options).world_from_camera  # type: ignore[arg-type]
+    return trajectory(text, LENS, frames, **options).world_from_camera
 
 
 def ahead(text: str, **options: object) -> torch.Tensor:
@@ -39,9 +39,9 @@ def close(a: torch.Tensor, b: object, atol: float = 1e-9) -> bool:
 
 @pytest.mark.parametrize("options", [{}, {"yaw": 33.0, "pitch": -17.0}])
 def test_static_is_static_to_the_bit(options: dict[str, float]) -> None:
-    still = trajectory("static", Lens.from_fov(90.0), 81, **options).world_from_camera  # type: ignore[arg-type]
+    still = trajectory("static", Lens.from_fov(90.0), 81, **options).world_from_camera
     assert (still == still[0]).all()
-    held = poses("pan left 31deg and dolly in 0.3, then hold for 3", **options)  # type: ignore[arg-type]
+    held = poses("pan left 31deg and dolly in 0.3, then hold for 3", **options)
     assert (held[-10:] == held[-1]).all()
 
 

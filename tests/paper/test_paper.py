@@ -176,7 +176,7 @@ def test_an_experiment_trains_generates_scores_and_resumes(tmp_path):
     experiment = load("lenses", "embedded")
     experiment = replace(experiment, rows={name: experiment.rows[name] for name in ("none", "ucpe", "crepe")}, clips=1)
     experiment = experiment.changed(["model=random", "steps=1", "batch=1", "data.clips=1", "every.validate=0", "ema=0"])
-    said = []
+    said: list[str] = []
     first = run_experiment(paper.item("lenses"), experiment, Nearly(tmp_path / "cameras"), tmp_path, said.append)
     assert "Every trained row: 1 steps of batch 1" in first
     assert "Differences from ucpe, clip by clip" in first

@@ -22,6 +22,7 @@ from curvedray.errors import InputError
 from curvedray.evaluate.estimators.protocol import Estimate, Frames, filled
 from curvedray.evaluate.estimators.rotation import Pair, average_rotations, pair_of, rotation_share
 from curvedray.evaluate.scores import Failure
+from curvedray.extras import needed
 
 EXHAUSTIVE_UP_TO = 40  # frames; beyond, each is matched with its neighbours only
 ROTATION_PIXELS = 1.5  # how far a match may lie from a pure rotation and still agree with it
@@ -161,11 +162,9 @@ def _standing(model: Any) -> tuple[int, int]:
 
 
 def _pycolmap() -> Any:
-    try:
-        import pycolmap
-    except ImportError as error:
-        fix = "Install it with: pip install 'curvedray[sfm]'"
-        raise InputError("estimator colmap", "the package pycolmap", "it is not installed", fix) from error
+    needed("pycolmap")
+    import pycolmap
+
     # What fails is returned as a Failure with its reason, so COLMAP itself stays quiet.
     pycolmap.logging.minloglevel = pycolmap.logging.Level.FATAL.value
     return pycolmap
