@@ -113,7 +113,7 @@ def nearest_hit(
 ) -> tuple[Float[ndarray, " n"], Int8[ndarray, " n"]]:
     """How far along each unit ray the first surface lies (inf: the sky), and which surface it is."""
     room, (dx, dy, dz), (ox, oy, oz) = scene.room, rays, origin.tolist()
-    distance = (np.copysign(room.half, dz, dtype=dz.dtype) - oz) / dz
+    distance = (np.copysign(room.half_depth, dz, dtype=dz.dtype) + (room.ahead - oz)) / dz
     surface = np.int8(2) * (dz < 0)
     to_x = (np.copysign(room.half, dx, dtype=dx.dtype) - ox) / dx
     np.copyto(surface, np.int8(2) * (dx < 0) + np.int8(1), where=to_x < distance)
@@ -128,7 +128,7 @@ def nearest_hit(
             continue
         meet = {"ball": _to_ball, "box": _to_box, "pillar": _to_pillar}[thing.kind]
         towards, reached, named = rays.take(near, 1), distance.take(near), surface.take(near)
-        for candidate in meet(thing, room.floor, (ox, oy, oz), towards):
+        for candidate in meet(thing, room.floor - thing.base, (ox, oy, oz), towards):
             _take_nearer(candidate, FIRST_THING + index, reached, named)
         distance[near], surface[near] = reached, named
     return distance, surface
@@ -137,9 +137,9 @@ def nearest_hit(
 def _rays_towards(thing: Thing, floor: float, origin: ndarray, rays: ndarray) -> ndarray:
     """Which rays may meet a thing: those in the cone of the ball around it, or all from inside that ball."""
     half = thing.radius if thing.kind == "ball" else thing.height / 2
-    corner = {"ball": (half,), "pillar": (half, thing.radius), "box": (half, thing.radius, thing.radius)}[thing.kind]
-    centre = np.array([thing.x, floor - half, thing.z]) - origin
-    tangent = float(centre @ centre) - sum(i * i for i in corner)
+    across = {"ball": (), "pillar": (thing.radius,), "box": (thing.radius, thing.half_depth)}[thing.kind]
+    centre = np.array([thing.x, floor - thing.base - half, thing.z]) - origin
+    tangent = float(centre @ centre) - sum(i * i for i in (half, *across))
     if tangent <= 0:
         return np.arange(rays.shape[1])
     return np.flatnonzero(centre.astype(rays.dtype) @ rays > math.sqrt(tangent) * (1 - 1e-4) - 1e-4)
@@ -184,7 +184,7 @@ def _to_box(thing: Thing, floor: float, origin: tuple[float, float, float], rays
     slabs = (
         (cos * dx + sin * dz, cos * x + sin * z, thing.radius),
         (dy, y, thing.height / 2),
-        (cos * dz - sin * dx, cos * z - sin * x, thing.radius),
+        (cos * dz - sin * dx, cos * z - sin * x, thing.half_depth),
     )
     enter, leave = np.full_like(dx, -np.inf), np.full_like(dx, np.inf)
     for direction, centre, half in slabs:

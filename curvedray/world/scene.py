@@ -17,7 +17,7 @@ FLOOR, SKY, FIRST_THING = 4, 5, 6
 
 @dataclass(frozen=True)
 class Thing:
-    """A ball, box or pillar that stands on the floor at (x, z). `radius` is a box's half width."""
+    """A ball, box or pillar at (x, z), on the floor or `base` metres above it. `radius` is a box's half width."""
 
     kind: Kind
     x: float
@@ -28,6 +28,12 @@ class Thing:
     accent: Colour | None = None  # of its stripes, if it has any
     yaw: float = 0.0  # of a box, radians
     motion: tuple[float, float] = (0.0, 0.0)  # how far it goes along x and z from the first frame to the last
+    depth: float | None = None  # half a box's depth; None: as deep as wide
+    base: float = 0.0
+
+    @property
+    def half_depth(self) -> float:
+        return self.radius if self.depth is None else self.depth
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
@@ -46,7 +52,7 @@ class Thing:
 
 @dataclass(frozen=True)
 class Room:
-    """A square court under the sky, centred on (x, z) = (0, 0), with wide pillars painted on four coloured walls."""
+    """A court under the sky, with wide pillars painted on four coloured walls. Its centre is (0, `ahead`) in (x, z)."""
 
     walls: tuple[Colour, Colour, Colour, Colour]  # +z, +x, -z, -x
     stripes: tuple[Colour, Colour, Colour, Colour]  # the pillars on each wall
@@ -59,6 +65,13 @@ class Room:
     stripe: float = 1.1  # width of a pillar
     softness: float = 0.12  # metres over which one colour becomes the other
     ink: float = 0.0  # darkness of fine lines along tiles and courses, 0 for none
+    deep: float | None = None  # metres from the centre to the walls +z and -z; None: as to the others
+    ahead: float = 0.0
+    shadows: float = 0.0  # darkness of what the sun does not reach, 0 for a court without sun
+
+    @property
+    def half_depth(self) -> float:
+        return self.half if self.deep is None else self.deep
 
     def __post_init__(self) -> None:
         positive = {name: getattr(self, name) for name in ("half", "height", "spacing", "softness")}

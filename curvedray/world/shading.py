@@ -32,7 +32,9 @@ def shade(
     for index, thing in enumerate(things):
         seen = np.flatnonzero(surface == FIRST_THING + index)
         if len(seen):
-            mix[seen], light[seen] = _thing_light(thing, room.floor, point[:, seen], rays[:, seen])
+            mix[seen], light[seen] = _thing_light(thing, room.floor - thing.base, point[:, seen], rays[:, seen])
+    if room.shadows:
+        light *= 1 - room.shadows * _sunless(scene, point, surface)
     haze = np.clip(distance * 0.016, 0, 0.35)
     np.copyto(haze, 0, where=is_sky)
     light *= 1 - haze
@@ -62,7 +64,8 @@ def _walls_and_floor(scene: Scene, point: ndarray, surface: ndarray) -> tuple[nd
     np.copyto(mix, tiles, where=on_floor)
     # Corners are a little darker: walls near the floor, the floor near walls.
     edge = room.floor - y
-    np.copyto(edge, room.half - np.maximum(np.abs(x), np.abs(z)), where=on_floor)
+    to_walls = np.minimum(room.half - np.abs(x), room.half_depth - np.abs(z - room.ahead))
+    np.copyto(edge, to_walls, where=on_floor)
     light = 1 - 0.22 * np.square(np.maximum(1 - edge * (1 / 1.2), 0))
     below = np.flatnonzero(on_floor)
     light[below] -= _shadows(scene.things, x.take(below), z.take(below))
@@ -79,6 +82,52 @@ def _shadows(things: Sequence[Thing], x: ndarray, z: ndarray) -> ndarray:
         square = np.square(x - thing.x) + np.square(z - thing.z) + thing.radius**2
         total += (0.62 * thing.radius**3) / (square * np.sqrt(square))
     return total
+
+
+def _sunless(scene: Scene, point: ndarray, surface: ndarray) -> ndarray:
+    """1 where the sun does not reach a point: behind a wall or a thing, or on a side turned away from it; else 0."""
+    room, sun, (x, y, z) = scene.room, np.array(SUN, point.dtype), point
+    top = room.floor - room.height
+    # The sun stands behind the walls -x and -z: they are dark, and what lies in their shadow is.
+    dark = (surface == 2) | (surface == 3)
+    for wall, at, towards in ((room.half, x, sun[0]), (room.half_depth, z - room.ahead, sun[2])):
+        dark |= y + (-wall - at) / towards * sun[1] > top
+    for index, thing in enumerate(scene.things):
+        own = surface == FIRST_THING + index
+        lit = np.flatnonzero(~dark)
+        dark[lit[_between(thing, room.floor - thing.base, point[:, lit], sun) & ~own[lit]]] = True
+        seen = np.flatnonzero(own)
+        if len(seen):
+            normal = _normal(thing, room.floor - thing.base, point[:, seen])
+            dark[seen] |= sun @ normal <= 0
+    return dark & (surface != SKY)
+
+
+def _between(thing: Thing, floor: float, point: ndarray, sun: ndarray) -> ndarray:
+    """Whether a thing stands between points and the sun."""
+    half = thing.radius if thing.kind == "ball" else thing.height / 2
+    x, y, z = thing.x - point[0], floor - half - point[1], thing.z - point[2]
+    along = x * sun[0] + y * sun[1] + z * sun[2]
+    if thing.kind == "ball":
+        return (along > 0) & (x * x + y * y + z * z - along * along < thing.radius**2)
+    if thing.kind == "pillar":
+        flat = float(sun[0] ** 2 + sun[2] ** 2)
+        across = x * sun[0] + z * sun[2]
+        under_root = across * across - flat * (x * x + z * z - thing.radius**2)
+        root = np.sqrt(np.maximum(under_root, 0))
+        enter, leave = (across - root) / flat, (across + root) / flat
+        meets = under_root > 0
+    else:
+        cos, sin = math.cos(thing.yaw), math.sin(thing.yaw)
+        enter, leave, meets = np.full_like(x, -np.inf), np.full_like(x, np.inf), np.ones_like(x, bool)
+        for direction, centre, extent in (
+            (cos * sun[0] + sin * sun[2], cos * x + sin * z, thing.radius),
+            (cos * sun[2] - sin * sun[0], cos * z - sin * x, thing.half_depth),
+        ):
+            one, other = (centre - extent) / direction, (centre + extent) / direction
+            enter, leave = np.maximum(enter, np.minimum(one, other)), np.minimum(leave, np.maximum(one, other))
+    enter, leave = np.maximum(enter, (y + half) / sun[1]), np.minimum(leave, (y - half) / sun[1])
+    return meets & (leave > np.maximum(enter, 1e-3))
 
 
 def _thing_light(thing: Thing, floor: float, point: ndarray, rays: ndarray) -> tuple[ndarray, ndarray]:
@@ -105,7 +154,7 @@ def _normal(thing: Thing, floor: float, point: ndarray) -> ndarray:
     else:
         cos, sin = math.cos(thing.yaw), math.sin(thing.yaw)
         a, b = cos * x + sin * z, cos * z - sin * x
-        by_a = np.abs(a) > np.abs(b)
+        by_a = np.abs(a) * (thing.half_depth / thing.radius) > np.abs(b)
         a, b = np.sign(a) * by_a, np.sign(b) * ~by_a
         side = np.stack([cos * a - sin * b, np.zeros_like(x), sin * a + cos * b])
     return np.where(y < -thing.height * (1 - 1e-4), np.array([[0], [-1], [0]], side.dtype), side)
@@ -122,6 +171,10 @@ def _pattern(thing: Thing, floor: float, point: ndarray, normal: ndarray) -> nda
         return np.clip(8 * np.cos(height * (2 * math.pi / 0.8)) - 4, 0, 1)
     cos, sin = math.cos(thing.yaw), math.sin(thing.yaw)
     x, z = point[0] - thing.x, point[2] - thing.z
-    sides = [cos * x + sin * z, cos * z - sin * x, (height - thing.height / 2) * (2 * thing.radius / thing.height)]
+    sides = [
+        cos * x + sin * z,
+        (cos * z - sin * x) * (thing.radius / thing.half_depth),
+        (height - thing.height / 2) * (2 * thing.radius / thing.height),
+    ]
     second_largest = np.sort(np.abs(sides), axis=0)[1]
     return np.clip((second_largest * (1 / thing.radius) - 0.82) * 30, 0, 1)

@@ -90,14 +90,17 @@ class Noun:
 
 @dataclass(frozen=True)
 class Description:
-    """What a caption says: one to three things, and a theme."""
+    """What a caption says: a few things and a theme. Where they are `placed`, their order says where they stand."""
 
     nouns: tuple[Noun, ...]
     theme: str
+    placed: bool = True
 
     @property
     def caption(self) -> str:
         first, *others = (str(noun) for noun in self.nouns)
+        if not self.placed:
+            return " and ".join([first, *others]) + f" in a {self.theme} courtyard"
         joined = "".join(word + other for word, other in zip((" and ", " with "), others, strict=False))
         return f"{first}{joined}{' behind' if len(others) == 2 else ''} in a {self.theme} courtyard"
 
