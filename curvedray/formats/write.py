@@ -2,7 +2,6 @@
 
 import math
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import torch
 
 from curvedray.cameras import Cameras
 from curvedray.errors import InputError
-from curvedray.files import whole_file, writing
+from curvedray.files import scratch_folder, whole_file
 from curvedray.formats.build import lens_numbers, note
 from curvedray.formats.options import check_options
 from curvedray.formats.table import FORMATS, Format, format_named
@@ -44,14 +43,12 @@ def _put(path: Path, content: bytes | dict[str, bytes]) -> None:
         return
     if path.exists() and not (path.is_dir() and not any(path.iterdir())):
         raise InputError(str(path), "a folder that is new or empty", "one that holds something", "Name another.")
-    with writing(str(path)):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as outer:
-            inner = Path(outer) / path.name
-            inner.mkdir()
-            for name, data in content.items():
-                (inner / name).write_bytes(data)
-            os.replace(inner, path)
+    with scratch_folder(path) as outer:
+        inner = outer / path.name
+        inner.mkdir()
+        for name, data in content.items():
+            (inner / name).write_bytes(data)
+        os.replace(inner, path)
 
 
 def _format_of_ending(path: Path) -> Format:
