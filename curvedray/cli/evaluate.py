@@ -12,20 +12,29 @@ def register(app: typer.Typer) -> None:
 
 
 def evaluate(
-    videos: Annotated[list[Path], typer.Argument(help="Videos, or folders of them.", exists=True)],
+    videos: Annotated[list[Path], typer.Argument(help="Videos, or folders of them.")],
     cameras: Annotated[
-        Path,
+        Path | None,
         typer.Option(
-            help="Folder of the requested camera files, named as the videos; or one file for all.", exists=True
+            help="Folder of the requested camera files, named as the videos; or one file for all. "
+            "Without it: NAME-cameras.json beside each video, as `curvedray generate` writes it.",
+            exists=True,
         ),
-    ],
+    ] = None,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder of the report; a second run resumes in it.")
     ] = Path("report"),
     estimator: Annotated[
-        str, typer.Option(help="Who recovers the cameras: colmap, embedded, oracle, vipe, geocalib, unik3d.")
-    ] = "colmap",
-    stride: Annotated[int, typer.Option(help="Score the first and every N-th frame; sums depend on it.", min=1)] = 1,
+        str | None,
+        typer.Option(
+            help="Who recovers the cameras: colmap, embedded, oracle, vipe, geocalib, unik3d. Without it: embedded "
+            "for videos of the embedded model, else colmap."
+        ),
+    ] = None,
+    stride: Annotated[
+        int | None,
+        typer.Option(help="Score the first and every N-th frame; sums depend on it. Without it: 1, embedded 4.", min=1),
+    ] = None,
     recovered: Annotated[
         Path | None,
         typer.Option(help="Folder of poses recovered before: camera files (oracle) or ViPE's results.", exists=True),
@@ -51,19 +60,33 @@ def evaluate(
     as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON for a script.")] = False,
 ) -> None:
     """Score videos: does the camera move as it was asked to? Writes scores.json, table.md, table.tex and index.html."""
+    from dataclasses import replace
+
     from rich.console import Console
     from rich.markdown import Markdown
 
     from curvedray.cli import console
     from curvedray.cli.progress import progress_bar
-    from curvedray.evaluate.estimators import make_estimator
+    from curvedray.errors import quoted
+    from curvedray.evaluate.estimators import choose_estimator, make_estimator
     from curvedray.evaluate.matching import match
-    from curvedray.evaluate.page import write_report
+    from curvedray.evaluate.page import template, write_report
     from curvedray.evaluate.report import Report, compare, to_dict, to_markdown
-    from curvedray.evaluate.run import ClipResult, score_folder
+    from curvedray.evaluate.results import ClipResult
+    from curvedray.evaluate.run import score_folder
 
-    jobs = match(videos, cameras, reference, radial)
+    def say(line: str) -> None:
+        console.print(line, markup=False, soft_wrap=True)
+
+    template()  # what is missing is said before hours of scoring
+    jobs = match(
+        videos, cameras, reference, radial, lambda video: say(f"not scored, no cameras beside it: {quoted(video)}")
+    )
+    if estimator is None:
+        estimator = choose_estimator([job.video for job in jobs], recovered is not None)
+        say(f"cameras recovered by {estimator}; --estimator names another")
     engine = make_estimator(estimator, recovered, vipe_command, accept_noncommercial)
+    stride = stride or (4 if estimator == "embedded" else 1)
     named = {"format": camera_format, "lens": lens}
     options = {name: value for name, value in named.items() if value is not None}
     with progress_bar("scoring") as tick:
@@ -73,23 +96,23 @@ def evaluate(
             nonlocal scored
             scored += 1
             if result.failure:
-                console.print(f"{result.clip}: failed, {result.failure}", markup=False)
-            tick(scored, len(jobs), f"scored {result.clip}" + (" (as before)" if resumed else ""))
+                say(f"{quoted(result.clip)}: failed, {quoted(result.failure)}")
+            if result.suspect:
+                say(f"{quoted(result.clip)}: suspicious, {quoted(result.suspect)}")
+            tick(scored, len(jobs), f"scored {quoted(result.clip)}" + (" (as before)" if resumed else ""))
 
         tick(0, len(jobs))
         results = score_folder(jobs, engine, stride, output, done, **options)
     report = Report(results, engine.name, engine.version, engine.floor, stride)
     if against:
-        report = Report(
-            results, engine.name, engine.version, engine.floor, stride, str(against), compare(report, against)
-        )
-    write_report(report, output)
+        report = replace(report, against=str(against), differences=compare(report, against))
+    write_report(report, output, {job.clip: job for job in jobs})
     if as_json:
         content = to_dict(report)
         del content["clips"]
         typer.echo(json.dumps(content, indent=1))
     else:
         Console(highlight=False).print(Markdown(to_markdown(report)))
-        console.print(f"The page: {output / 'index.html'}", markup=False, soft_wrap=True)
+        say(f"The page: {quoted(output / 'index.html')}")
     if not report.scored:
         raise typer.Exit(1)

@@ -1,6 +1,5 @@
 """What came out, for scripts (JSON), for people (Markdown), for papers (LaTeX). page.py writes them, and the page."""
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -9,14 +8,16 @@ from typing import Any
 
 from curvedray.errors import InputError
 from curvedray.evaluate.metrics import distribution, fidelity, geometry, lens, pose
-from curvedray.evaluate.run import FOUND, PROTOCOL, ClipResult
+from curvedray.evaluate.results import ClipResult
+from curvedray.evaluate.run import METRICS, PROTOCOL
 from curvedray.evaluate.scores import Cell, Metric, Score, group_by
 from curvedray.evaluate.statistics import Interval, paired_difference
+from curvedray.inputs import read_json, reading
 from curvedray.tables import markdown_table, plain
 
 EVERY_METRIC = (
     *pose.METRICS,
-    FOUND,
+    *METRICS,
     *lens.METRICS,
     *geometry.METRICS,
     geometry.SSI_L1,
@@ -64,6 +65,11 @@ class Report:
         return [result for result in self.scored if result.near_static]
 
     @property
+    def suspects(self) -> list[ClipResult]:
+        """Scored clips whose recovered cameras are in doubt."""
+        return [result for result in self.scored if result.suspect]
+
+    @property
     def scores(self) -> list[Score]:
         return [score for result in self.scored for score in result.scores]
 
@@ -81,9 +87,11 @@ class Report:
         return group_by(self.scores, lambda score: stratum[score.clip])
 
     def worst_first(self) -> list[ClipResult]:
-        """Failed clips, then the scored ones from worst to best by the first of WORST_BY that they have."""
+        """Failed clips, then suspicious ones, then the others; worst first, by the first of WORST_BY that there is."""
         metric = self.sorted_by
-        return self.failed + sorted(self.scored, key=lambda result: -value_of(result, metric, 0.0))
+        return self.failed + sorted(
+            self.scored, key=lambda result: (not result.suspect, -value_of(result, metric, 0.0))
+        )
 
     @property
     def sorted_by(self) -> str:
@@ -106,17 +114,18 @@ def compare(report: Report, other: Path) -> list[Difference]:
     path = other / "scores.json" if other.is_dir() else other
     if not path.is_file():
         raise InputError("other report", "a folder that `curvedray evaluate` wrote, with scores.json", other)
-    content = json.loads(path.read_text())
+    content = read_json(path, "a report's scores")
+    theirs: dict[str, dict[str, float]] = {}
+    with reading(str(path), "a report's scores", "Write it again with `curvedray evaluate`."):
+        for clip in content["clips"]:
+            for score in clip["scores"]:
+                theirs.setdefault(str(score["metric"]), {})[str(clip["clip"])] = float(score["value"])
     how = {"estimator": report.estimator, "stride": report.stride, "protocol": PROTOCOL}
     for name, value in how.items():
         if content.get(name) != value:
             raise InputError(
                 f"other report's {name}", value if isinstance(value, str) else str(value), content.get(name)
             )
-    theirs: dict[str, dict[str, float]] = {}
-    for clip in content["clips"]:
-        for score in clip["scores"]:
-            theirs.setdefault(score["metric"], {})[clip["clip"]] = score["value"]
     differences = []
     for cell in group_by(report.scores):
         ours = {score.clip: score.value for score in report.scores if score.metric == cell.metric}
@@ -136,7 +145,7 @@ def to_dict(report: Report) -> dict[str, Any]:
         content = asdict(result)
         del content["thumbnails"]
         clips.append(content)
-    return {
+    record = {
         "protocol": PROTOCOL,
         "estimator": report.estimator,
         "estimator_version": report.version,
@@ -145,18 +154,30 @@ def to_dict(report: Report) -> dict[str, Any]:
         "scored": len(report.scored),
         "failed": len(report.failed),
         "near_static": [result.clip for result in report.near_static],
+        "suspects": {result.clip: result.suspect for result in report.suspects},
         "definitions": {name: metric.definition for name in shown if (metric := definition_of(name))},
         "table": [asdict(cell) for cell in report.cells()],
         "differences": [asdict(difference) for difference in report.differences],
         "clips": clips,
     }
+    return dict(without_nan(record))
+
+
+def without_nan(value: Any) -> Any:
+    """The same with null for NaN and infinity, which JSON does not have: the interval of a single clip is unknown."""
+    if isinstance(value, dict):
+        return {key: without_nan(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_nan(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def summary_line(report: Report) -> str:
     """How it was measured, in one sentence, for every table."""
     static = f", {len(report.near_static)} near-static without TransErr and CamMC" if report.near_static else ""
+    doubtful = f", {len(report.suspects)} of the scored suspicious" if report.suspects else ""
     return (
-        f"{len(report.scored)} clips scored, {len(report.failed)} failed{static}; "
+        f"{len(report.scored)} clips scored, {len(report.failed)} failed{static}{doubtful}; "
         f"every {ordinal(report.stride)} frame; estimator {report.estimator} ({report.version}); "
         "mean over clips, 95 % bootstrap interval in brackets."
     )
@@ -192,6 +213,9 @@ def to_markdown(report: Report) -> str:
             bold = f"**{text}**" if difference.interval.excludes(0) else text
             rows.append([f"{difference.metric} {ARROWS[difference.better]}", str(difference.clips), bold])
         lines.append(markdown_table(["metric", "clips", "difference"], rows))
+    if report.suspects:
+        lines += ["", "Suspicious (scored, and in the means; look at them before you trust them):", ""]
+        lines += [f"- {plain(one.clip)}: {plain(one.suspect)}" for one in report.suspects]
     if report.failed:
         lines += ["", "Failed:", "", *(f"- {plain(one.clip)}: {plain(one.failure)}" for one in report.failed)]
     lines += ["", f"Estimator's floor: {report.floor}."]
@@ -199,7 +223,7 @@ def to_markdown(report: Report) -> str:
 
 
 def to_latex(report: Report) -> str:
-    """A booktabs table: one row a group of clips, one column a metric."""
+    """A booktabs table: one row per group of clips, one column per metric."""
     cells = {(cell.metric, cell.group): cell for cell in report.cells()} if report.scored else {}
     metrics = list(dict.fromkeys(cell.metric for cell in cells.values()))
     heads = [f"{latex(metric)}{LATEX_ARROWS[cells[metric, 'all'].better]}" for metric in metrics]

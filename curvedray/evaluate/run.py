@@ -3,60 +3,45 @@
 t frame
 """
 
-import base64
 import hashlib
-import io
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import UInt8
-from PIL import Image
 
-from curvedray.cameras import Cameras
+from curvedray.cameras import Cameras, Lens
 from curvedray.errors import InputError
 from curvedray.evaluate.estimators import Estimate, Estimator
 from curvedray.evaluate.estimators.protocol import at_stride
-from curvedray.evaluate.matching import Job
+from curvedray.evaluate.matching import MARKS, Job
 from curvedray.evaluate.metrics import fidelity, geometry, lens, pose
+from curvedray.evaluate.results import ClipResult, saved_result, thumbnails, write_result
 from curvedray.evaluate.scores import Failure, Metric, Score
 from curvedray.evaluate.statistics import strata
-from curvedray.files import whole_file
+from curvedray.inputs import first_line, input_file
 from curvedray.media.video import read_video
 from curvedray.radial.map import read_radial_map
 
-PROTOCOL = 1  # raised when a score's definition changes, so that old results are not mixed with new ones
+PROTOCOL = 2  # raised when what is scored changes, so that old results are not mixed with new ones
 FOUND = Metric(
     "Frames found", "share", "higher", "Share of frames that the estimator placed; the others are interpolated."
 )
-THUMBNAILS, THUMBNAIL_WIDTH = 5, 208
-
-
-@dataclass(frozen=True)
-class ClipResult:
-    """What the page and the tables know of one clip."""
-
-    clip: str
-    scores: list[Score] = field(default_factory=list)
-    failure: str = ""
-    lens: str = ""
-    stratum: str = ""
-    near_static: bool = False
-    note: str = ""
-    requested: list[list[list[float]]] = field(default_factory=list)  # (t, 3, 4), relative, largest translation 1
-    recovered: list[list[list[float]]] = field(default_factory=list)
-    thumbnails: list[str] = field(default_factory=list)  # JPEG, base64
-    seconds: float = 0.0
-    key: str = ""
-
-    @classmethod
-    def from_json(cls, content: dict[str, Any]) -> "ClipResult":
-        return cls(**content | {"scores": [Score(**score) for score in content["scores"]]})
+# These two judge the estimator's answer, not the video: neither way is good for a method.
+REPROJECTION = Metric(
+    "Reprojection",
+    "px",
+    "neither",
+    "The estimator's own mean distance of matched points from where its poses put them.",
+)
+INLIERS = Metric(
+    "Inliers", "per frame", "neither", "Mean number of matched points per frame that agree with the poses."
+)
+METRICS = (FOUND, REPROJECTION, INLIERS)
 
 
 def score_folder(
@@ -70,18 +55,16 @@ def score_folder(
     """Every job's result, scored now or read from `folder` if nothing that it depends on has changed."""
     results = []
     for job in jobs:
-        saved = folder / "clips" / f"{job.clip}.json"
+        file = folder / "clips" / f"{job.file}.json"
         key = job_key(job, estimator, stride, camera_options)
-        result = _saved(saved, key)
+        result = saved_result(file, job.clip, key)
+        resumed = result is not None
         if result is None:
             started = time.monotonic()
             result = replace(score_clip(job, estimator, stride, **camera_options), key=key)
             result = replace(result, seconds=round(time.monotonic() - started, 2))
-            with whole_file(saved) as temporary:
-                temporary.write_text(json.dumps(asdict(result)))
-            done(result, False)
-        else:
-            done(result, True)
+            write_result(result, file)
+        done(result, resumed)
         results.append(result)
     return results
 
@@ -92,16 +75,17 @@ def score_clip(job: Job, estimator: Estimator, stride: int, **camera_options: An
         video = read_video(job.video).frames.numpy()
     except InputError as error:
         return ClipResult(job.clip, failure=str(error))
-    thumbnails = _thumbnails(video)
+    pictures = thumbnails(video)
     try:
+        check_stride(len(video), stride)
         whole = _requested(job, video, camera_options)
         cameras, frames = _at_stride(whole, len(video), stride), np.ascontiguousarray(video[::stride])
         described = _describe(cameras)
         result = ClipResult(job.clip, lens=described, stratum=strata([float(cameras.lens.xi.max())])[0])
         shown = (video, whole.lens) if estimator.every_frame else (frames, cameras.lens)
-        answer = estimator.estimate(*shown, job.clip)
+        answer = _estimate(estimator, *shown, job.clip)
         if isinstance(answer, Failure):
-            return replace(result, failure=answer.reason, thumbnails=thumbnails)
+            return replace(result, failure=answer.reason, thumbnails=pictures)
         if answer.poses is not None and estimator.every_frame:
             chosen = at_stride(answer.poses, len(video), stride)
             found = None if answer.found is None else answer.found[chosen]
@@ -109,12 +93,27 @@ def score_clip(job: Job, estimator: Estimator, stride: int, **camera_options: An
         result = _scored(result, answer, cameras)
         result = replace(result, scores=result.scores + _against_files(job, answer, estimator, frames, stride))
     except InputError as error:
-        return ClipResult(job.clip, failure=str(error), thumbnails=thumbnails)
+        return ClipResult(job.clip, failure=str(error), thumbnails=pictures)
     if not result.scores:
-        return replace(
-            result, failure=f"{estimator.name} recovered nothing to score this clip by", thumbnails=thumbnails
-        )
-    return replace(result, note=answer.note, thumbnails=thumbnails)
+        reason = f"{estimator.name} recovered nothing to score this clip by"
+        return replace(result, failure=reason, thumbnails=pictures)
+    return replace(result, note=answer.note, suspect=answer.suspect, thumbnails=pictures)
+
+
+def check_stride(frames: int, stride: int) -> None:
+    """One frame alone has no path: every error would be zero."""
+    if stride > 1 and stride >= frames:
+        raise InputError("stride", f"less than the clip's {frames} frames", stride, "Use a smaller --stride.")
+
+
+def _estimate(estimator: Estimator, video: np.ndarray, requested: Lens | None, clip: str) -> Estimate | Failure:
+    """The estimator's answer. They are other people's programs: a clip that one breaks on must not stop the rest."""
+    try:
+        return estimator.estimate(video, requested, clip)
+    except InputError:
+        raise
+    except Exception as error:
+        return Failure(f"{estimator.name} stopped: {first_line(error)}", clip)
 
 
 def _requested(job: Job, video: np.ndarray, options: dict[str, Any]) -> Cameras:
@@ -122,7 +121,7 @@ def _requested(job: Job, video: np.ndarray, options: dict[str, Any]) -> Cameras:
     from curvedray.formats import cameras_of_video
 
     if job.cameras is None:
-        raise InputError("cameras", f"a camera file named {job.clip}", "none")
+        raise InputError("cameras", f"a camera file named {job.clip}.json or {job.clip}{MARKS[0]}.json", "none")
     count, height, width = video.shape[:3]
     cameras = cameras_of_video(job.cameras, width, height, **options)
     if cameras.frames not in (count, (count - 1) // 4 + 1):
@@ -142,17 +141,22 @@ def _scored(result: ClipResult, answer: Estimate, cameras: Cameras) -> ClipResul
     if answer.poses is not None:
         truth = cameras.world_from_camera.double().numpy()
         errors = pose.pose_errors(truth, answer.poses)
-        scores = result.scores + errors.scores(result.clip)
-        if answer.found is not None:
-            scores = [*scores, FOUND.of(result.clip, float(answer.found.mean()))]
-        drawn = (pose.max_normalised(pose.relative_to_first(path)).round(5).tolist() for path in (truth, answer.poses))
-        requested, recovered = drawn
+        found = None if answer.found is None else float(answer.found.mean())
+        told = zip(METRICS, (found, answer.reprojection, answer.inliers), strict=True)
+        scores = errors.scores(result.clip) + [m.of(result.clip, value) for m, value in told if value is not None]
+        requested, recovered = (
+            pose.max_normalised(pose.relative_to_first(path)).round(5).tolist() for path in (truth, answer.poses)
+        )
         result = replace(
-            result, scores=scores, near_static=errors.near_static, requested=requested, recovered=recovered
+            result,
+            scores=result.scores + scores,
+            near_static=errors.near_static,
+            requested=requested,
+            recovered=recovered,
         )
     if answer.view is not None:
-        glass = cameras.lens[0] if cameras.lens.batch_shape else cameras.lens
-        result = replace(result, scores=result.scores + lens.lens_scores(result.clip, answer.view.lens, glass))
+        requested_lens = cameras.lens[0] if cameras.lens.batch_shape else cameras.lens
+        result = replace(result, scores=result.scores + lens.lens_scores(result.clip, answer.view.lens, requested_lens))
     return result
 
 
@@ -164,7 +168,7 @@ def _against_files(job: Job, answer: Estimate, estimator: Estimator, frames: np.
         reference = np.ascontiguousarray(whole[::stride])
         scores += [metric.of(job.clip, measure(frames, reference)) for metric, measure in _FIDELITY]
         if answer.view is not None:
-            other = estimator.estimate(whole if estimator.every_frame else reference, None, job.clip)
+            other = _estimate(estimator, whole if estimator.every_frame else reference, None, job.clip)
             if isinstance(other, Failure) or other.view is None:
                 reason = other.reason if isinstance(other, Failure) else "no lens"
                 raise InputError("reference video", f"one that {estimator.name} can calibrate", reason)
@@ -186,32 +190,22 @@ def job_key(job: Job, estimator: Estimator, stride: int, options: dict[str, Any]
     """Everything a result depends on, in one digest: the files' bytes, the estimator, the stride, the protocol."""
     digest = hashlib.sha256(json.dumps([PROTOCOL, estimator.name, estimator.version, stride, str(options)]).encode())
     for path in (job.video, job.cameras, job.reference, job.radial):
-        digest.update(b"-" if path is None else hashlib.sha256(path.read_bytes()).digest())
+        digest.update(b"-" if path is None else _digest(path))
     return digest.hexdigest()
 
 
-def _saved(path: Path, key: str) -> ClipResult | None:
-    if not path.is_file():
-        return None
-    content = json.loads(path.read_text())
-    return ClipResult.from_json(content) if content.get("key") == key else None
+def _digest(path: Path) -> bytes:
+    """Of a file's bytes; of one that cannot be read, of the reason."""
+    try:
+        with input_file(path).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").digest()
+    except (InputError, OSError) as error:
+        return hashlib.sha256(first_line(error).encode("utf-8", "backslashreplace")).digest()
 
 
 def _describe(cameras: Cameras) -> str:
-    glass = cameras.lens
-    xi = f"{float(glass.xi.min()):.2g}" + (
-        f" to {float(glass.xi.max()):.2g}" if float(glass.xi.std(correction=0)) else ""
-    )
-    return f"{float(glass.hfov.max()):.0f} degrees, xi {xi}"
-
-
-def _thumbnails(video: UInt8[np.ndarray, "t h w 3"]) -> list[str]:
-    chosen = np.linspace(0, len(video) - 1, min(THUMBNAILS, len(video))).round().astype(int)
-    pictures = []
-    for index in chosen:
-        picture = Image.fromarray(video[index])
-        picture = picture.resize((THUMBNAIL_WIDTH, max(1, round(THUMBNAIL_WIDTH * picture.height / picture.width))))
-        buffer = io.BytesIO()
-        picture.save(buffer, "JPEG", quality=82)
-        pictures.append(base64.b64encode(buffer.getvalue()).decode())
-    return pictures
+    used = cameras.lens
+    xi = f"{float(used.xi.min()):.2g}"
+    if float(used.xi.std(correction=0)):
+        xi += f" to {float(used.xi.max()):.2g}"
+    return f"{float(used.hfov.max()):.0f} degrees, xi {xi}"

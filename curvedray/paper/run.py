@@ -58,7 +58,7 @@ def run_experiment(
         jobs = match([folder / "videos"], out / "cameras")
         results = score_folder(jobs, estimator, experiment.stride, folder)
         reports[name] = Report(results, estimator.name, estimator.version, estimator.floor, experiment.stride)
-        write_report(reports[name], folder)
+        write_report(reports[name], folder, {job.clip: job for job in jobs})
     page = side_by_side(entry, rows_of(reports, experiment.by_lens), how_it_was_run(experiment, reports))
     page += paired(reports, experiment.baseline) if experiment.baseline else ""
     record = {"table": entry.name, "recipes": {name: row.to_json() for name, row in experiment.rows.items()}}

@@ -238,7 +238,12 @@ def test_rotations_are_averaged_over_all_pairs():
 
 def test_starts_prefer_parallax_that_no_plane_explains():
     eye = np.eye(3)
-    pairs = [Pair(0, 1, eye, 5, 900, True), Pair(0, 2, eye, 5, 100), Pair(1, 2, eye, 5, 300), Pair(1, 3, eye, 5, 200)]
+    pairs = [
+        Pair(0, 1, eye, 5, 900, flat=True),
+        Pair(0, 2, eye, 5, 100),
+        Pair(1, 2, eye, 5, 300),
+        Pair(1, 3, eye, 5, 200),
+    ]
     assert starts(pairs)[:2] == [(1, 2), (0, 2)]
 
 

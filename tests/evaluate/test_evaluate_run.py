@@ -120,7 +120,7 @@ def test_a_broken_video_is_a_failure_not_a_stop(folder):
 
 def test_matching_refuses_what_is_ambiguous(folder):
     (folder / "cameras" / "flat.txt").write_text("0")
-    with pytest.raises(InputError, match="one file a clip"):
+    with pytest.raises(InputError, match="one file per clip"):
         match([folder / "videos"], folder / "cameras")
     (folder / "empty").mkdir()
     with pytest.raises(InputError, match="named as the videos"):
@@ -193,19 +193,24 @@ class Fetched(HTMLParser):
         self.places += [value for name, value in attributes if name in ("src", "href", "srcset", "poster")]
 
 
+ORDER = ["stray", "bent", "flat"]  # failed, worse, better
+
+
 def test_the_page_stands_on_its_own_and_shows_the_worst_first(folder):
     results, _ = scored(folder, oracle(turn=50.0))
     report = Report(results, "oracle", "1", "none", 4)
-    write_report(report, folder / "report")
+    write_report(report, folder / "report", {job.clip: job for job in match([folder / "videos"], folder / "cameras")})
     page = (folder / "report" / "index.html").read_text()
     fetched = Fetched()
     fetched.feed(page)
     assert fetched.places
-    assert all(place.startswith("data:image/jpeg;base64,") for place in fetched.places)
-    assert "http" not in page
+    inside = [place for place in fetched.places if place.startswith("data:image/jpeg;base64,")]
+    assert [place for place in fetched.places if place not in inside] == [f"videos/{name}.mp4" for name in ORDER]
+    assert all((folder / "report" / "videos" / f"{name}.mp4").is_file() for name in ORDER)
+    assert "://" not in page
     assert "url(" not in page
     order = re.findall(r"<h3>(\w+)</h3>", page)
-    assert order == ["stray", "bent", "flat"]
+    assert order == ORDER
     assert page.count("<svg") == 2 * 3
     assert "clips failed" in page
 
@@ -274,5 +279,23 @@ def test_the_command_scores_a_folder(folder):
     content = json.loads(result.stdout)
     assert (content["scored"], content["failed"]) == (2, 1)
     assert {file.name for file in (folder / "report").iterdir()} == {
-        "clips", "index.html", "scores.json", "table.md", "table.tex",
+        "clips", "index.html", "scores.json", "table.md", "table.tex", "videos",
     }  # fmt: skip
+
+
+def test_the_plots_have_a_scale(folder):
+    """Zero on both axes is where the path starts, and 0.5 is half of its largest distance from there."""
+    from curvedray.evaluate.figures import figures
+
+    result = next(result for result in scored(folder)[0] if result.clip == "flat")
+    above, side, errors = figures(result, 4)
+    for figure in (above, side):
+        assert "Unit: the path's largest distance" in figure.caption
+        across = {label.text: label.x for label in figure.labels if label.anchor == "middle"}
+        upward = {label.text: label.y - 4 for label in figure.labels if label.anchor == "end"}
+        assert np.allclose([across["0"], upward["0"]], figure.dot, atol=0.1)
+        end = next(line.points[-1] for line in figure.lines if line.dashed)
+        (name, where), axis = list(across.items())[-1], 0 if figure is above else 2
+        measured = (end[0] - across["0"]) / (where - across["0"]) * float(name)
+        assert measured == pytest.approx(result.requested[-1][axis][3], abs=0.01)
+    assert [label.text for label in errors.labels if label.anchor == "middle"] == ["0", "4", "8"]  # frames of the video

@@ -20,8 +20,9 @@ class Oracle:
     floor = "none: the poses are given"
     every_frame = True
 
-    def __init__(self, poses: Mapping[str, Float[Array, "_ 4 4"]]):
+    def __init__(self, poses: Mapping[str, Float[Array, "_ 4 4"]], unreadable: Mapping[str, str] | None = None):
         self.poses = {clip: as_float64(path) for clip, path in poses.items()}
+        self.unreadable = dict(unreadable or {})  # clips whose file could not be read, and why
 
     @property
     def version(self) -> str:
@@ -29,6 +30,7 @@ class Oracle:
         digest = hashlib.sha256()
         for clip in sorted(self.poses):
             digest.update(clip.encode() + self.poses[clip].tobytes())
+        digest.update(repr(sorted(self.unreadable.items())).encode())
         return f"poses {digest.hexdigest()[:12]}"
 
     @classmethod
@@ -40,10 +42,19 @@ class Oracle:
         files = camera_files(folder)
         if not files:
             raise InputError("recovered poses", "camera files named as the videos are", f"none in {folder}")
-        return cls({stem: read_cameras(path).world_from_camera for stem, path in files.items()})
+        poses, unreadable = {}, {}
+        for clip, path in files.items():
+            try:
+                poses[clip] = read_cameras(path).world_from_camera
+            except InputError as error:
+                unreadable[clip] = str(error)
+        return cls(poses, unreadable)
 
     def estimate(self, video: Frames, lens: Lens | None = None, clip: str = "") -> Estimate | Failure:
+        if clip in self.unreadable:
+            return Failure(self.unreadable[clip], clip)
         if clip not in self.poses:
-            return Failure(f"no poses were given for clip {clip!r}")
+            given = ", ".join(sorted(self.poses)[:3]) or "nobody"
+            return Failure(f"no recovered poses are named {clip} (there are some for {given})", clip)
         path = self.poses[clip]
         return Estimate(poses=path, found=np.ones(len(path), dtype=bool))

@@ -36,6 +36,9 @@ class Estimate:
     # Metres or no unit, NaN where unknown; a pixel each, or a token of latent frames each.
     radial: Float[np.ndarray, "s h w"] | None = None
     note: str = ""
+    reprojection: float | None = None  # mean pixels between matched points and where the poses put them
+    inliers: float | None = None  # matched points per frame that agree with the poses
+    suspect: str = ""  # why the answer is in doubt although there is one
 
 
 @runtime_checkable

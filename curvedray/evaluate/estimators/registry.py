@@ -1,9 +1,12 @@
 """Estimators by name, made only when asked for, so that what one needs is not needed by the others."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from curvedray.errors import InputError
 from curvedray.evaluate.estimators.protocol import Estimator
+from curvedray.inputs import parsed_json
+from curvedray.media.video import read_notes
 
 NAMES = {
     "colmap": "poses by structure from motion, the lens known and fixed; CPU, no weights",
@@ -15,10 +18,31 @@ NAMES = {
 }
 
 
+RECOVERED = ("oracle", "vipe")  # estimators that read poses recovered before
+
+
+def choose_estimator(videos: Sequence[Path], recovered: bool = False) -> str:
+    """Who can judge these videos: the embedded estimator where all are the embedded model's own, else COLMAP."""
+    if recovered:
+        raise InputError("--recovered", f"with --estimator {' or '.join(RECOVERED)}", "no estimator named")
+    return "embedded" if videos and all(_of_the_embedded_model(video) for video in videos) else "colmap"
+
+
+def _of_the_embedded_model(video: Path) -> bool:
+    """Whether a video says so: `curvedray generate` notes its recipe in the file."""
+    try:
+        recipe = parsed_json(read_notes(video).get("recipe", "{}"), str(video))
+    except InputError:
+        return False
+    return isinstance(recipe, dict) and recipe.get("model") in ("", "embedded")
+
+
 def make_estimator(
     name: str, recovered: Path | None = None, command: str = "vipe", accept_noncommercial: bool = False
 ) -> Estimator:
     """The named estimator, or one sentence on what it still needs."""
+    if recovered is not None and name in NAMES and name not in RECOVERED:
+        raise InputError("--recovered", f"an estimator that reads it ({' or '.join(RECOVERED)})", name)
     if name == "colmap":
         from curvedray.evaluate.estimators.colmap import Colmap
 

@@ -23,6 +23,7 @@ class Pair:
     i_from_j: Float[np.ndarray, "3 3"]
     explained: int
     parallax: int
+    residual: float = 0.0  # mean radians by which the explained ones miss it
     flat: bool = False  # a plane explains the matches too, so the pair alone cannot tell it from its twisted twin
 
 
@@ -36,7 +37,9 @@ def pair_of(
 ) -> Pair:
     """A pair from its matched unit bearings; a match within `tolerance` radians of the rotation is explained by it."""
     rotation, agree = robust_rotation(bearings_i, bearings_j, tolerance)
-    return Pair(i, j, rotation, int(agree.sum()), int((~agree).sum()), flat)
+    missed = _chords(bearings_i, bearings_j @ rotation.T)[agree]
+    residual = float(missed.mean()) if len(missed) else 0.0
+    return Pair(i, j, rotation, int(agree.sum()), int((~agree).sum()), residual, flat)
 
 
 def kabsch(a: Float[np.ndarray, "*trial n 3"], b: Float[np.ndarray, "*trial n 3"]) -> Float[np.ndarray, "*trial 3 3"]:
