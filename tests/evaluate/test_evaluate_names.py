@@ -4,6 +4,7 @@ import base64
 import json
 import os
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -140,7 +141,7 @@ def test_hidden_temporaries_are_never_scored(folder, clip):
 
 def test_cameras_are_found_beside_each_video(folder, clip):
     (folder / "sheet.mp4").write_bytes(clip[0])  # no cameras: not a clip
-    left = []
+    left: list[Path] = []
     jobs = match([folder], left_out=left.append)
     assert [(job.clip, job.cameras.name) for job in jobs] == [("good", "good-cameras.json")]
     assert [video.name for video in left] == ["sheet.mp4"]
