@@ -1,37 +1,48 @@
-# Two commands do everything on a fresh machine with Python 3.11+: `make demo` and `make test`.
+# Two commands do everything on a fresh machine with Python 3.11 or newer: `make demo` and `make test`.
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-READY  := $(VENV)/.ready
+USE    := $(VENV)/.ready-all
+WORK   := $(VENV)/.ready-dev
+CAMPAIGN ?= 60
 
-.PHONY: demo test test-slow embedded lint env clean
+.PHONY: env demo test test-fast test-slow torture docs lint embedded clean
 .DELETE_ON_ERROR:
 
-# torch comes first and pinned: asked for by range, pip would fetch gigabytes of CUDA.
-$(READY): pyproject.toml constraints.txt
-	@echo "setting up $(VENV) (a few minutes, once)"
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "curvedray needs Python 3.11 or newer: make PYTHON=python3.11 $(MAKECMDGOALS)")'
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[wan,train,sfm,dev]'
+# TORCH=cpu, TORCH=default or TORCH=/path/of/an/environment chooses where torch comes from.
+$(VENV)/.ready-%: pyproject.toml constraints.txt tools/set_up.py
+	@$(PYTHON) tools/set_up.py $(VENV) --extras $*
 	@touch $@
 
-env: $(READY)
+env: $(WORK)
 
-demo: $(READY)
+demo: $(USE)
 	@$(BIN)/curvedray demo -o out/demo
 
-lint: $(READY)
+lint: $(WORK)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 
-test: $(READY) lint
+# All but what takes minutes: about five minutes on two idle cores.
+test: $(WORK) lint
 	@$(BIN)/python -m pytest -q -n 2
 
-test-slow: $(READY)
+# About one minute: the laws, without the pages' commands, examples and whole runs.
+test-fast: $(WORK)
+	@$(BIN)/python -m pytest -q -n 2 -m 'not slow and not whole'
+
+test-slow: $(WORK)
 	@$(BIN)/python -m pytest -q -m slow
 
+# Attacks: damaged inputs, kills, full disks, two writers. CAMPAIGN is its length in seconds per part.
+torture: $(WORK)
+	@$(BIN)/python -m tests.torture --seconds $(CAMPAIGN)
+
+docs: $(WORK)
+	@$(BIN)/mkdocs build --strict --quiet --site-dir out/docs
+	@echo "open out/docs/index.html"
+
 # Hours on two cores; every stage is skipped where its result is there, so it can be stopped and started again.
-embedded: $(READY)
+embedded: $(WORK)
 	@$(BIN)/python experiments/embedded/make.py --runs runs/embedded
 
 clean:

@@ -1,13 +1,14 @@
 """The encoding takes four packages; whatever else is missing is one sentence with the command that installs it."""
 
 import importlib.metadata
-import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from curvedray import extras
 from curvedray.errors import InputError
@@ -30,33 +31,31 @@ importlib.util.find_spec = lambda name, package=None: None if name.split(".")[0]
 
 def declared(requirements: list[str]) -> set[str]:
     """The packages that requirements name, those of our own extras apart."""
-    names = {re.split(r"[^\w.-]", wanted)[0].lower() for wanted in requirements}
-    return names - {"curvedray"}
+    return {canonicalize_name(Requirement(wanted).name) for wanted in requirements} - {"curvedray"}
 
 
-def with_all_they_take(packages: set[str]) -> set[str]:
+def with_all_they_take(requirements: list[str]) -> set[str]:
     """These packages and every one they need in turn, as installed here."""
-    whole, waiting = set(), set(packages)
+    seen, waiting = set(), [Requirement(wanted) for wanted in requirements]
     while waiting:
-        name = waiting.pop()
-        whole.add(name)
+        wanted = waiting.pop()
+        if (known := (wanted.name, *sorted(wanted.extras))) in seen:
+            continue
+        seen.add(known)
         try:
-            requirements = importlib.metadata.requires(name) or []
+            theirs = map(Requirement, importlib.metadata.requires(wanted.name) or [])
         except importlib.metadata.PackageNotFoundError:
             continue  # for another platform
-        waiting |= declared([i for i in requirements if "extra ==" not in i]) - whole
-    return whole
+        extras = wanted.extras or {""}
+        waiting += [i for i in theirs if i.marker is None or any(i.marker.evaluate({"extra": e}) for e in extras)]
+    return {canonicalize_name(name) for name, *_ in seen}
 
 
 def bare(code: str) -> subprocess.CompletedProcess[str]:
     """Run Python as if curvedray had been installed without extras."""
-    there = {re.sub("[-_.]+", "-", name) for name in with_all_they_take(declared(PROJECT["dependencies"]))}
+    there = with_all_they_take(PROJECT["dependencies"]) | {"curvedray"}
     owners = importlib.metadata.packages_distributions()
-    absent = {
-        module
-        for module, names in owners.items()
-        if not {re.sub("[-_.]+", "-", name).lower() for name in names} & (there | {"curvedray"})
-    }
+    absent = {module for module, names in owners.items() if not {canonicalize_name(name) for name in names} & there}
     assert {"diffusers", "scipy", "typer", "PIL", "safetensors"} <= absent
     script = BARE.format(absent=absent) + code
     return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
@@ -112,3 +111,12 @@ def test_an_import_that_fails_for_another_reason_is_not_blamed_on_an_extra():
     found = extras.missing_extra(ModuleNotFoundError("No module named 'PIL.Image'", name="PIL.Image"))
     assert found is not None
     assert found.name == "pillow"
+
+
+def test_what_is_pinned_is_what_the_extras_bring():
+    lines = (Path(__file__).parents[1] / "constraints.txt").read_text().splitlines()
+    pinned = declared([line for line in lines if not line.startswith("#")])
+    groups = [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()]
+    wanted = [i for group in groups for i in group if not i.startswith("curvedray[")]
+    assert declared(wanted) <= pinned
+    assert pinned <= with_all_they_take(wanted)
