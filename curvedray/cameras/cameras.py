@@ -15,18 +15,21 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from curvedray.cameras.arrays import as_tensor, kind_of
 from curvedray.cameras.grid import TokenGrid
 from curvedray.cameras.lens import Lens, unchecked
 from curvedray.errors import InputError
 
 Unit = Literal["metric", "near", "arbitrary"]
+SMALLEST_NEAR = 1e-9  # of the unit; its inverse is the largest
 
 
 @dataclass(frozen=True, eq=False)
 class Cameras:
     """One camera per frame: where each stands, and through which lens it looks.
 
-    The lens is one for all, or one per frame (leading axes T or B T). `unit` says what a translation of 1 means:
+    The lens is one for all, or one per frame (leading axes T or B T); a name, such as pinhole-90, is that lens at 832 x
+    480 pixels. Poses may be a tensor, an array or lists. `unit` says what a translation of 1 means:
     a metre, the clip's near distance (what the model is trained in), or nothing known.
     """
 
@@ -36,6 +39,11 @@ class Cameras:
     fps: float | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.lens, Lens):
+            object.__setattr__(self, "lens", as_lens(self.lens))
+        if not isinstance(self.world_from_camera, Tensor):
+            poses = as_tensor("Cameras.world_from_camera", self.world_from_camera)
+            object.__setattr__(self, "world_from_camera", poses)
         poses = self.world_from_camera
         if poses.ndim < 3 or poses.shape[-2:] != (4, 4) or poses.shape[-3] < 1:
             raise InputError(
@@ -45,6 +53,10 @@ class Cameras:
             raise InputError("Cameras.unit", " or ".join(get_args(Unit)), self.unit)
         if self.fps is not None and not (math.isfinite(self.fps) and self.fps > 0):
             raise InputError("Cameras.fps", "a positive number of frames per second", self.fps)
+        if not poses.is_floating_point():
+            raise InputError(
+                "Cameras.world_from_camera", "floating-point numbers", "whole ones", "Call .float() on it."
+            )
         try:
             self.lens.expand(*poses.shape[:-2])
         except RuntimeError as error:
@@ -105,8 +117,7 @@ class Cameras:
 
     def scaled(self, near: float) -> "Cameras":
         """Translations divided by the clip's near distance: unit `near`, in which the model is trained."""
-        if not (math.isfinite(near) and near > 0):
-            raise InputError("near distance", "a positive number", near)
+        check_near(near)
         poses = self.world_from_camera.clone()
         poses[..., :3, 3] /= near
         return replace(self, world_from_camera=poses, unit="near")
@@ -129,6 +140,17 @@ class Cameras:
         return copied(self, lens=lens, world_from_camera=poses)
 
 
+def as_lens(lens: Any) -> Lens:
+    """A lens as it is, or the one of that name at 832 x 480 pixels."""
+    if isinstance(lens, Lens):
+        return lens
+    if not isinstance(lens, str):
+        raise InputError("lens", "a Lens, or a name such as pinhole-90", kind_of(lens))
+    from curvedray.cameras.named_lenses import named_lens  # it stands on this file
+
+    return named_lens(lens)
+
+
 def stacked(paths: Sequence[Cameras]) -> Cameras:
     """Paths of equally many frames and pixels as one batch."""
     lenses = [path.frame_lens for path in paths]
@@ -137,9 +159,15 @@ def stacked(paths: Sequence[Cameras]) -> Cameras:
         torch.stack([i.center for i in lenses]),
         torch.stack([i.xi for i in lenses]),
         lenses[0].size,
-        min(i.max_angle for i in lenses),  # one number for all: the narrowest glass, so that no ray is invented
+        min(i.max_angle for i in lenses),  # one number for all: the narrowest lens's, so that no ray is invented
     )
     return Cameras(lens, torch.stack([path.world_from_camera for path in paths]), paths[0].unit)
+
+
+def check_near(near: float) -> None:
+    """The near distance: a positive length that turns no translation into nothing or infinity."""
+    if not SMALLEST_NEAR <= near <= 1 / SMALLEST_NEAR:  # nor NaN
+        raise InputError("the near distance", f"a number from {SMALLEST_NEAR:g} to {1 / SMALLEST_NEAR:g}", near)
 
 
 def inverse_pose(pose: Float[Tensor, "*batch 4 4"]) -> Float[Tensor, "*batch 4 4"]:

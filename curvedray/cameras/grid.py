@@ -3,11 +3,14 @@
 t frame   p patch (row-major)   a ray inside the patch
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from jaxtyping import Float
 from torch import Tensor
 
+from curvedray.cameras.arrays import as_whole
 from curvedray.cameras.lens import pixel_centers
 from curvedray.errors import InputError
 
@@ -22,17 +25,17 @@ class TokenGrid:
     stride: tuple[int, int, int] = (4, 16, 16)  # video frames, pixel rows and columns that a token stands for
 
     def __post_init__(self) -> None:
-        if min(self.frames, self.rows, self.cols, *self.stride) < 1:
-            raise InputError("TokenGrid", "at least one frame, row, column and stride", self)
+        for name in ("frames", "rows", "cols"):
+            object.__setattr__(self, name, as_whole(f"TokenGrid.{name}", getattr(self, name)))
+        object.__setattr__(self, "stride", _as_stride(self.stride))
 
     @classmethod
     def from_video(
         cls, frames: int, height: int, width: int, stride: tuple[int, int, int] = (4, 16, 16)
     ) -> "TokenGrid":
         """81 x 480 x 832 -> 21 x 30 x 52: the first frame has a latent frame to itself, then one every four."""
-        dt, dy, dx = stride
-        if min(stride) < 1:
-            raise InputError("stride", "at least one frame, row and column a token", stride)
+        dt, dy, dx = stride = _as_stride(stride)
+        frames, height, width = (as_whole("video's frames, height and width", i, 0) for i in (frames, height, width))
         if (frames - 1) % dt or height % dy or width % dx or min(frames, height, width) < 1:
             nearest = [max(1, round((frames - 1) / dt) * dt + 1)]
             nearest += [max(1, round(size / step)) * step for size, step in ((height, dy), (width, dx))]
@@ -59,3 +62,11 @@ class TokenGrid:
         patch = offsets.new_tensor([size[0] / self.cols, size[1] / self.rows])
         corners = pixel_centers((self.cols, self.rows), offsets).reshape(-1, 1, 2) - 0.5
         return (corners + offsets) * patch
+
+
+def _as_stride(stride: Any) -> tuple[int, int, int]:
+    """Frames, pixel rows and pixel columns per token, each at least one."""
+    if not isinstance(stride, Sequence) or len(stride) != 3:
+        raise InputError("stride", "frames, rows and columns per token, such as (4, 16, 16)", stride)
+    dt, dy, dx = (as_whole("stride", i) for i in stride)
+    return dt, dy, dx

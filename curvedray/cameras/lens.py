@@ -9,13 +9,18 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from curvedray.cameras.arrays import as_size, as_tensor
 from curvedray.errors import InputError
 
+Array = Tensor | np.ndarray
+
 STEEPEST_SLOPE = 1e3  # of sqrt at the image circle, where the true derivative is infinite
+LARGEST_FOCAL = 1e9  # pixels; also of the centre's distance. What rounds, is resized or squared stays a float32
 LARGEST_XI = 1e6  # its square must stay a float32; from 10 on a lens hardly differs from a sphere seen from afar
 SHAPE_TOLERANCE = 0.02  # of the log of width over height: what rounding to whole patches changes
 NEAREST_BETA = 1e-6  # of |X|; below it a pixel is over a million focal lengths away
@@ -25,39 +30,47 @@ NEAREST_BETA = 1e-6  # of |X|; below it a pixel is over a million focal lengths 
 class Lens:
     """A central camera's lens: u = fx X / (Z + xi |X|) + cx. Leading axes, if any, are frames or batches.
 
-    Where a lens has leading axes they meet the leading axes of the points or pixels it is given.
+    Arrays and lists are taken as tensors. Where a lens has leading axes they meet the leading axes of the points or
+    pixels it is given.
     """
 
     focal: Float[Tensor, "*batch 2"]  # pixels
     center: Float[Tensor, "*batch 2"]  # pixels
     xi: Float[Tensor, "*batch"]
     size: tuple[int, int]  # width, height
-    max_angle: float = math.pi  # radians from the axis that the glass lets through; pi: all that the model projects
+    max_angle: float = math.pi  # radians from the axis that the lens lets through; pi: all that UCM projects
 
     def __post_init__(self) -> None:
+        if not all(isinstance(i, Tensor) for i in (self.focal, self.center, self.xi)):
+            self._from_arrays()
+        object.__setattr__(self, "size", as_size("Lens.size", self.size))
         batch = self.xi.shape
-        if min(self.size) < 1:
-            raise InputError("Lens.size", "a width and height of at least one pixel", self.size)
         if not all(i.is_floating_point() for i in (self.focal, self.center, self.xi)):
             raise InputError("Lens", "floating-point numbers", "whole ones", "Call .float() on them.")
         if self.focal.shape != (*batch, 2) or self.center.shape != (*batch, 2):
             expected = f"focal and center of shape {(*batch, 2)}, as xi has {tuple(batch)}"
             raise InputError("Lens", expected, f"{tuple(self.focal.shape)} and {tuple(self.center.shape)}")
-        if not (torch.isfinite(self.focal).all() and (self.focal > 0).all()):
-            raise InputError("Lens.focal", "positive numbers of pixels", self.focal.tolist())
-        if not torch.isfinite(self.center).all():
-            raise InputError("Lens.center", "finite numbers of pixels", self.center.tolist())
+        if not ((self.focal > 0).all() and (self.focal <= LARGEST_FOCAL).all()):
+            raise InputError("Lens.focal", f"pixels, above 0 and at most {LARGEST_FOCAL:g}", _numbers(self.focal))
+        if not (self.center.abs() <= LARGEST_FOCAL).all():
+            raise InputError("Lens.center", f"pixels, at most {LARGEST_FOCAL:g} away", _numbers(self.center))
         _check_xi(self.xi)
-        if not 0 < self.max_angle <= math.pi:
+        if not 0 < self.max_angle <= math.pi:  # nor NaN
             raise InputError("Lens.max_angle", "radians in (0, pi]", self.max_angle)
+
+    def _from_arrays(self) -> None:
+        """Arrays and lists as tensors, all of the widest dtype among them."""
+        names = ("focal", "center", "xi")
+        for name, value in zip(names, _alike(*(getattr(self, i) for i in names)), strict=True):
+            object.__setattr__(self, name, value)
 
     # -- making one
 
     @classmethod
     def from_fov(
         cls,
-        hfov: float | Tensor,
-        xi: float | Tensor = 0.0,
+        hfov: float | Array,
+        xi: float | Array = 0.0,
         width: int = 832,
         height: int = 480,
         *,
@@ -68,6 +81,7 @@ class Lens:
 
         fx = (W/2)(cos(fov/2) + xi) / sin(fov/2): the ray fov/2 off the axis lands on the image's edge.
         """
+        width, height = as_size("Lens.size", (width, height))
         spans = {"horizontal": float(width), "vertical": float(height), "diagonal": math.hypot(width, height)}
         if axis not in spans:
             raise InputError("field of view's axis", " or ".join(spans), axis)
@@ -103,7 +117,8 @@ class Lens:
         Pixels are square: an image of another shape than the sensor is the largest window in the middle of it. With
         xi > 0 the focal length is the one near the axis, the number on the barrel.
         """
-        if not (focal > 0 and min(sensor) > 0):
+        width, height = as_size("Lens.size", (width, height))
+        if not (0 < focal < math.inf and 0 < min(sensor) <= max(sensor) < math.inf):
             raise InputError("focal length and sensor", "positive millimetres", f"{focal} on {sensor}")
         pixels = focal * max(width / sensor[0], height / sensor[1]) * (1 + xi)
         center = torch.tensor([width / 2, height / 2])
@@ -111,7 +126,7 @@ class Lens:
 
     # -- what it does
 
-    def project(self, points: Float[Tensor, "*points 3"]) -> tuple[Float[Tensor, "*met 2"], Bool[Tensor, "*met"]]:
+    def project(self, points: Float[Array, "*points 3"]) -> tuple[Float[Tensor, "*met 2"], Bool[Tensor, "*met"]]:
         """Points in the camera's frame -> pixels, and which of them the lens can see.
 
         Valid where Z > -min(xi, 1/xi)|X| and within max_angle. For xi > 1 the denominator is positive everywhere,
@@ -130,7 +145,7 @@ class Lens:
         pixels = focal * torch.stack([x, y], -1) / beta[..., None] + center
         return torch.where(valid[..., None], pixels, center.detach().expand_as(pixels)), valid
 
-    def unproject(self, pixels: Float[Tensor, "*points 2"]) -> tuple[Float[Tensor, "*met 3"], Bool[Tensor, "*met"]]:
+    def unproject(self, pixels: Float[Array, "*points 2"]) -> tuple[Float[Tensor, "*met 3"], Bool[Tensor, "*met"]]:
         """Pixels -> unit rays in the camera's frame, and which pixels have one.
 
         Valid where r^2 <= 1/(xi^2 - 1), the image circle of a lens with xi > 1, and within max_angle. A pixel
@@ -204,7 +219,9 @@ class Lens:
 
     def to(self, *args: Any, **kwargs: Any) -> "Lens":
         focal, center, xi = (i.to(*args, **kwargs) for i in (self.focal, self.center, self.xi))
-        copied = unchecked if focal.dtype.itemsize >= self.focal.dtype.itemsize else replace
+        # A narrower range can turn a number into infinity; widening or moving it cannot.
+        wide = torch.finfo(focal.dtype).max >= torch.finfo(self.focal.dtype).max
+        copied = unchecked if wide else replace
         return copied(self, focal=focal, center=center, xi=xi)
 
     def expand(self, *batch: int) -> "Lens":
@@ -263,9 +280,9 @@ class Lens:
         angle = torch.atan2(across.detach().sqrt(), z.detach())
         return angle <= self.max_angle + 8 * torch.finfo(z.dtype).eps
 
-    def _meeting(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def _meeting(self, x: Array) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """x, focal, center and xi in x's dtype (float32 at least), with axes added so that the lens's meet x's."""
-        batch = self.batch_shape
+        batch, x = self.batch_shape, as_tensor("points", x)
         ones = (1,) * (x.ndim - 1 - len(batch))
         meets = all(i == j or 1 in (i, j) for i, j in zip(batch, x.shape, strict=False))
         if len(batch) >= x.ndim or not meets:
@@ -325,11 +342,13 @@ def _check_xi(xi: Tensor) -> None:
         raise InputError("Lens.xi", expected, _numbers(xi))
 
 
-def _alike(*numbers: float | Tensor) -> list[Tensor]:
-    """Numbers and tensors as tensors of one floating dtype, the widest among them, on one device."""
-    tensors = [i for i in numbers if isinstance(i, Tensor)]
-    dtype = reduce(torch.promote_types, [i.dtype for i in tensors], torch.get_default_dtype())
-    return [torch.as_tensor(i, dtype=dtype, device=tensors[0].device if tensors else None) for i in numbers]
+def _alike(*numbers: Any) -> list[Tensor]:
+    """Numbers, lists, arrays and tensors as tensors of one floating dtype, the widest of the arrays', on one device."""
+    arrays = [torch.as_tensor(i) for i in numbers if isinstance(i, Array) and i.dtype != object]
+    floating = [i.dtype for i in arrays if i.is_floating_point()]
+    dtype = reduce(torch.promote_types, floating, torch.get_default_dtype())
+    device = next((i.device for i in numbers if isinstance(i, Tensor)), None)
+    return [as_tensor("numbers of a lens", i, dtype, device) for i in numbers]
 
 
 def _numbers(x: Tensor) -> str:

@@ -14,6 +14,9 @@ from curvedray.cameras.lens_models import EUCM, DoubleSphere, LensModel, Mei, Pi
 from curvedray.errors import InputError
 
 RAYS = 4000  # compared in a fit, spread evenly over the sphere of directions
+LARGEST_FITTED_XI = 10.0
+PINHOLE_PIXELS = 1e-3  # rms by which a pinhole may be worse than a tiny xi and still be taken in its place
+AT_BOUND = 1e-3  # of the range of xi that was searched: this close to its end, the best lens may lie beyond
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,15 +30,17 @@ class LensFit:
     rms_degrees: float
     max_degrees: float
     covered: float  # share of those directions that both of them see
+    at_bound: bool = False  # xi is as small or as large as it may be: a lens beyond would be nearer, but is no UCM lens
 
     def __str__(self) -> str:
         kind, xi = type(self.model).__name__, self.lens.xi.item()
         if self.max_pixels == 0:
             return f"UCM (xi {xi:.4g}) and {kind} are the same lens: 0 pixels and 0 degrees apart."
         seen = "" if self.covered > 0.9995 else f", over the {self.covered:.1%} of the view that both can show"
+        bound = f" xi {xi:.4g} is the last that was tried: no UCM lens bends as this one does." if self.at_bound else ""
         return (
             f"UCM (xi {xi:.4g}) and {kind} differ by {self.rms_pixels:.3g} pixels rms ({self.max_pixels:.3g} at most)"
-            f" and {self.rms_degrees:.3g} degrees rms ({self.max_degrees:.3g} at most){seen}."
+            f" and {self.rms_degrees:.3g} degrees rms ({self.max_degrees:.3g} at most){seen}.{bound}"
         )
 
 
@@ -51,7 +56,7 @@ def fit_ucm(model: LensModel, max_angle: float = 180.0) -> LensFit:
     x, y, z = rays.numpy().T
     # Beyond 90 degrees only xi in (c, 1/c) sees the farthest ray, c = -cos(its angle); the margin keeps off the edge.
     c = max(0.0, -float(z.min()))
-    lowest, highest = (1.01 * c, min(10.0, 0.99 / c)) if c else (0.0, 10.0)
+    lowest, highest = (1.01 * c, min(LARGEST_FITTED_XI, 0.99 / c)) if c else (0.0, LARGEST_FITTED_XI)
     if lowest >= highest:
         raise InputError(
             "max_angle", "a field that UCM can hold", f"{max_angle:g} degrees", "Fit less of it, say max_angle=150."
@@ -66,18 +71,22 @@ def fit_ucm(model: LensModel, max_angle: float = 180.0) -> LensFit:
             errors.append(columns @ lines[-1] - pixel)
         return lines, np.concatenate(errors)
 
-    def squares(xi: float) -> float:
-        return float(np.square(linear(xi)[1]).sum())
+    def rms(xi: float) -> float:
+        return float(np.sqrt(2 * np.square(linear(xi)[1]).mean()))
 
-    start = min(np.linspace(lowest, highest, 42)[1:-1].tolist(), key=squares)
+    start = min(np.linspace(lowest, highest, 42)[1:-1].tolist(), key=rms)
 
     def missed(v: np.ndarray) -> np.ndarray:
         return linear(float(v[0]))[1]
 
     solved = least_squares(missed, [start], bounds=(lowest, highest), xtol=1e-12, ftol=1e-12)
     xi = float(solved.x[0])
+    if lowest == 0 and rms(0.0) <= rms(xi) + PINHOLE_PIXELS:
+        xi = 0.0  # the solver stays inside its bounds, and leaves 1e-14 where a pinhole is meant
     (fx, cx), (fy, cy) = linear(xi)[0]
-    return compare(replace(ucm_lens(fx, fy, cx, cy, xi, model.size), max_angle=limit), model, rays)
+    fit = compare(replace(ucm_lens(fx, fy, cx, cy, xi, model.size), max_angle=limit), model, rays)
+    near_end = min(xi - lowest, highest - xi) <= AT_BOUND * (highest - lowest)
+    return replace(fit, at_bound=near_end and fit.rms_pixels > PINHOLE_PIXELS)
 
 
 def fit_model(kind: type[LensModel], lens: Lens, max_angle: float | None = None) -> LensFit:

@@ -19,6 +19,7 @@ from torch import Tensor
 from curvedray.cameras.lens import Lens
 from curvedray.errors import InputError
 
+FOCAL_LENGTHS = ("fx", "fy", "gamma1", "gamma2")
 Points = Float[Tensor, "*points 3"]
 Pixels = Float[Tensor, "*points 2"]
 
@@ -36,6 +37,8 @@ class LensModel(ABC):
         for field, value in zip(fields(self), self.numbers, strict=False):  # type: ignore[arg-type]
             if not math.isfinite(value):
                 raise InputError(f"{type(self).__name__}.{field.name}", "a finite number", value)
+            if field.name in FOCAL_LENGTHS and value <= 0:
+                raise InputError(f"{type(self).__name__}.{field.name}", "a focal length above 0", value)
 
     @abstractmethod
     def formula(self, points: Points) -> Pixels:

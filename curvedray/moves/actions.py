@@ -19,7 +19,7 @@ from scipy.spatial.transform import Rotation
 
 from curvedray.cameras import Lens, Unit
 from curvedray.errors import InputError
-from curvedray.moves.move import Ease, Move, Quantity, Sequence, Step, Together
+from curvedray.moves.move import LARGEST, Ease, Move, Quantity, Sequence, Step, Together
 
 Array = NDArray[np.float64]
 EASES: dict[Ease, Callable[[Array], Array]] = {
@@ -91,8 +91,12 @@ class Stage:
             return 0.0
         times = self.seconds if quantity.per_second else 1.0
         if quantity.unit == "deg":
-            return math.radians(quantity.value) * times
-        return (math.log(quantity.value) if quantity.unit == "x" else self.length(quantity)) * times
+            amount = math.radians(quantity.value) * times
+        else:
+            amount = (math.log(quantity.value) if quantity.unit == "x" else self.length(quantity)) * times
+        if amount > LARGEST["near"]:
+            raise InputError(f"amount of {move.name}", f"at most {LARGEST['near']:g} in all", f"{quantity}, {amount:g}")
+        return amount
 
     def distance(self, quantity: Quantity | None) -> float:
         assert quantity is not None, "Move fills in its own distance"

@@ -127,6 +127,8 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "locked": ("static",),
     "shake": ("handheld",),
 }
+# Beyond these a path is no film any more, and its numbers lose their digits.
+LARGEST: dict[Measure, float] = {"deg": 360_000.0, "near": 1e6, "m": 1e6, "x": 1e4}
 _SAID = {"deg": "degrees, such as 30deg", "near": "a length, such as 0.5 (near distances) or 1.2m", "x": "a factor"}
 
 
@@ -290,5 +292,7 @@ def _check(name: str, got: Quantity, unit: Measure, note: str = "") -> None:
     lengths = ("near", "m")
     if got.unit != unit and not (got.unit in lengths and unit in lengths):
         raise InputError(name, _SAID[unit], got, note)
-    if not (math.isfinite(got.value) and got.value >= 0):
+    if not got.value >= 0:
         raise InputError(name, "a number of 0 or more; the direction says the sign", got)
+    if not got.value <= LARGEST[got.unit]:
+        raise InputError(name, f"at most {Quantity(LARGEST[got.unit], got.unit)}", got)

@@ -16,17 +16,21 @@ from scipy.spatial.transform import Rotation, RotationSpline
 from torch import Tensor
 
 from curvedray.cameras import Cameras, Lens, Unit
+from curvedray.cameras.arrays import as_tensor, as_whole, kind_of
+from curvedray.cameras.cameras import as_lens, check_near
+from curvedray.cameras.lens import Array as AnyArray
 from curvedray.errors import InputError
 from curvedray.moves.actions import Array, Rig, Stage, changes
 from curvedray.moves.move import Step
 from curvedray.moves.text import parse_moves
 
+SLOWEST_FPS = 1e-3  # frames per second; its inverse is the fastest
 MOST_FRAMES = 100_000  # over an hour of film; more is a slip of the finger that would fill the memory
 
 
 def trajectory(
     moves: str | Step,
-    lens: Lens,
+    lens: Lens | str,
     frames: int = 81,
     *,
     unit: Unit = "near",
@@ -38,14 +42,19 @@ def trajectory(
     """Cameras that make these moves, the first at the origin, looking along z (or `yaw` right and `pitch` up of it).
 
     A plain length is in near distances, one with `m` in metres; `near`, the near distance in metres, converts. In
-    unit `arbitrary` plain lengths are that unit. A zoom gives a lens per frame.
+    unit `arbitrary` plain lengths are that unit. A zoom gives a lens per frame. A lens may be a name: `fisheye-150`,
+    at 832 x 480 pixels.
     """
-    _check_frames(frames)
-    if not (math.isfinite(fps) and fps > 0):
-        raise InputError("fps", "a positive number of frames per second", fps)
-    if near is not None and not (math.isfinite(near) and near > 0):
-        raise InputError("near", "a positive number of metres", near)
+    lens, frames = as_lens(lens), _checked_frames(frames)
+    if not SLOWEST_FPS <= fps <= 1 / SLOWEST_FPS:
+        raise InputError("frame rate", f"from {SLOWEST_FPS:g} to {1 / SLOWEST_FPS:g} frames per second", fps)
+    if near is not None:
+        check_near(near)
+    if not all(math.isfinite(angle) for angle in (yaw, pitch)):
+        raise InputError("first camera", "finite angles in degrees", f"yaw {yaw}, pitch {pitch}")
     step = parse_moves(moves) if isinstance(moves, str) else moves
+    if not isinstance(step, Step):
+        raise InputError("moves", "text such as `orbit left 40deg`, or moves as values", kind_of(moves))
     start = Rig.change(np.zeros(1), yaw=np.deg2rad([yaw]), pitch=np.deg2rad([pitch]))
     stage = Stage(lens, unit, near, (frames - 1) / fps)
     rig = start + changes(step, np.linspace(0.0, 1.0, frames), start, stage)
@@ -54,20 +63,22 @@ def trajectory(
     return Cameras(seen, torch.from_numpy(rig.poses()).to(dtype), unit, fps)
 
 
-def _check_frames(frames: int) -> None:
-    if not 1 <= frames <= MOST_FRAMES:
-        raise InputError("frames", "at least 1" + f" and at most {MOST_FRAMES}" * (frames > 1), frames)
+def _checked_frames(frames: int) -> int:
+    frames = as_whole("frames", frames)
+    if frames > MOST_FRAMES:
+        raise InputError("frames", f"at most {MOST_FRAMES}", frames)
+    return frames
 
 
 # -- keyframes
 
 
 def keyframes(
-    world_from_camera: Float[Tensor, "k 4 4"],
-    lens: Lens,
+    world_from_camera: Float[AnyArray, "k 4 4"],
+    lens: Lens | str,
     frames: int = 81,
     *,
-    times: Float[Tensor, " k"] | None = None,
+    times: Float[AnyArray, " k"] | None = None,
     unit: Unit = "near",
     fps: float | None = None,
 ) -> Cameras:
@@ -76,9 +87,11 @@ def keyframes(
     Positions follow a cubic spline, rotations a rotation spline; a lens a keyframe is blended too (focal lengths
     evenly in their logarithm).
     """
-    _check_frames(frames)
-    keys = Cameras(lens, world_from_camera, unit, fps)
-    clock = np.arange(float(len(keys))) if times is None else times.double().numpy()
+    frames = _checked_frames(frames)
+    keys = Cameras(as_lens(lens), as_tensor("keyframes", world_from_camera), unit, fps)
+    clock = np.arange(float(len(keys))) if times is None else as_tensor("times", times).double().numpy()
+    if keys.batch_shape:
+        raise InputError("keyframes", "poses of shape (K, 4, 4)", f"a batch of shape {keys.batch_shape}")
     if len(clock) != len(keys) or not np.isfinite(clock).all() or not (np.diff(clock) > 0).all():
         raise InputError("times", f"{len(keys)} numbers, each later than the one before", clock.tolist())
     return _at(keys, clock, np.linspace(clock[0], clock[-1], frames))
@@ -88,7 +101,7 @@ def resample(cameras: Cameras, frames: int) -> Cameras:
     """The same path over the same time in another number of frames; lens and frame rate go along."""
     if cameras.batch_shape:
         raise InputError("resample", "one trajectory", f"a batch of shape {cameras.batch_shape}")
-    _check_frames(frames)
+    frames = _checked_frames(frames)
     if frames == len(cameras):
         return cameras
     last = len(cameras) - 1.0
@@ -121,8 +134,9 @@ def fitted_to(cameras: Cameras, frames: int, width: int, height: int) -> tuple[C
     return cameras, changed
 
 
-def look_at(positions: Float[Tensor, "k 3"], target: Float[Tensor, "*k 3"]) -> Float[Tensor, "k 4 4"]:
+def look_at(positions: Float[AnyArray, "k 3"], target: Float[AnyArray, "*k 3"]) -> Float[Tensor, "k 4 4"]:
     """Level cameras at these positions, each facing the target: keyframes made by hand."""
+    positions, target = as_tensor("positions", positions), as_tensor("target", target)
     ahead = (target - positions).double()
     down = torch.tensor([0.0, 1.0, 0.0], dtype=torch.float64, device=ahead.device)
     right = torch.linalg.cross(down.expand_as(ahead), ahead)

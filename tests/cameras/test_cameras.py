@@ -214,7 +214,8 @@ def test_wrong_shapes_and_words_are_refused_without_executed_annotations():
     """In the tests the annotations catch these first; a user's session has InputError alone."""
     script = """
 import torch
-from curvedray import Cameras, InputError, Lens
+from curvedray import Cameras, InputError, Lens, TokenGrid, trajectory
+from curvedray.moves.trajectory import keyframes, look_at
 lens, poses = Lens.from_fov(60.0), torch.eye(4).expand(3, 4, 4)
 makes = [
     lambda: Cameras(lens, torch.eye(4)),
@@ -223,6 +224,22 @@ makes = [
     lambda: Lens(torch.ones(3), torch.ones(2), torch.tensor(0.0), (4, 4)),
     lambda: Lens(torch.ones(2).long(), torch.ones(2), torch.tensor(0.0), (4, 4)),
     lambda: Lens.from_fov(60.0, axis="sideways"),
+    lambda: Lens("wide", "centre", 0, (4, 4)),
+    lambda: Lens(torch.ones(2), torch.ones(2), torch.tensor(0.0), (4.5, 4)),
+    lambda: Lens(torch.ones(2), torch.ones(2), torch.tensor(0.0), "832x480"),
+    lambda: Lens.from_fov("wide"),
+    lambda: Cameras("fishy", poses),
+    lambda: Cameras(None, poses),
+    lambda: Cameras(lens, "poses"),
+    lambda: Cameras(lens, poses.long()),
+    lambda: trajectory("static", 90),
+    lambda: trajectory(None, lens),
+    lambda: trajectory("static", lens, 2.5),
+    lambda: trajectory("static", lens, "9"),
+    lambda: keyframes("poses", lens),
+    lambda: look_at([[0, 0, None]], [0, 0, 1]),
+    lambda: TokenGrid(1.5, 2, 3),
+    lambda: TokenGrid(1, 2, 3, 16),
 ]
 for make in makes:
     try:
@@ -233,7 +250,44 @@ for make in makes:
 """
     out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.splitlines()
     poses = "Cameras.world_from_camera"
-    assert out == [poses, poses, "Cameras.unit", "Lens", "Lens", "field of view's axis"]
+    assert out[:6] == [poses, poses, "Cameras.unit", "Lens", "Lens", "field of view's axis"]
+    assert out[6:10] == ["numbers of a lens", "width of Lens.size", "Lens.size", "numbers of a lens"]
+    assert out[10:14] == ["lens", "lens", poses, poses]
+    assert out[14:20] == ["lens", "moves", "frames", "frames", "keyframes", "positions"]
+    assert out[20:] == ["TokenGrid.frames", "stride"]
+
+
+def test_arrays_lists_and_names_are_as_good_as_tensors():
+    """NumPy arrays, lists and lens names at the doors give what tensors and lenses give."""
+    script = """
+import numpy as np
+import torch
+from curvedray import Cameras, Lens, TokenGrid, trajectory
+from curvedray.cameras.named_lenses import named_lens
+from curvedray.moves.trajectory import keyframes, look_at
+lens = Lens(torch.tensor([400.0, 410.0]), torch.tensor([320.0, 240.0]), torch.tensor(0.5), (640, 480))
+for same in (
+    Lens(np.array([400, 410], np.float32), [320, 240], 0.5, [np.int64(640), 480]),
+    Lens([400.0, 410.0], np.array([320, 240]), np.float32(0.5), (640, 480)),
+):
+    assert same.size == lens.size
+    assert all(torch.equal(getattr(same, i), getattr(lens, i)) for i in ("focal", "center", "xi"))
+points = np.random.default_rng(0).normal(size=(5, 3)) + [0, 0, 4]
+pixels, seen = lens.project(points)
+assert torch.equal(pixels, lens.project(torch.from_numpy(points))[0])
+assert torch.equal(lens.unproject(pixels.numpy())[0], lens.unproject(pixels)[0])
+poses = np.tile(np.eye(4), (3, 1, 1))
+cameras = Cameras("fisheye-150", poses)
+assert torch.equal(cameras.lens.focal, named_lens("fisheye-150").focal)
+assert torch.equal(Cameras(lens, poses.tolist()).world_from_camera, torch.eye(4).expand(3, 4, 4))
+assert torch.equal(trajectory("pan left 9deg", "pinhole-90", 5).world_from_camera,
+                   trajectory("pan left 9deg", named_lens("pinhole-90"), np.int64(5)).world_from_camera)
+keys = look_at(np.array([[0.0, 0, 0], [1.0, 0, 0]]), [0, 0, 5.0])
+assert len(keyframes(keys.numpy(), "pinhole-90", 7, times=[0, 2])) == 7
+assert TokenGrid(np.int64(1), 2, 3, [4, 16, 16]) == TokenGrid(1, 2, 3)
+assert Lens.from_fov(np.array([60.0, 70.0]), 0.0).batch_shape == (2,)
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 # -- the token grid
@@ -242,10 +296,21 @@ for make in makes:
 def test_the_grid_of_a_video():
     grid = TokenGrid.from_video(81, 480, 832)
     assert (grid.frames, grid.rows, grid.cols) == (21, 30, 52)
-    assert (grid.patches, grid.tokens, grid.video_frames) == (1560, 32760, 81)
-    assert TokenGrid.from_video(1, 16, 16).tokens == 1
+    assert grid.tokens == 32760
     with pytest.raises(InputError, match="nearest is 81 x 480 x 832"):
         TokenGrid.from_video(80, 479, 830)
+
+
+few = st.integers(1, 40)
+
+
+@given(frames=few, rows=few, cols=few, stride=st.tuples(few, few, few))
+def test_a_video_and_its_grid_say_the_same_size(frames, rows, cols, stride):
+    dt, dy, dx = stride
+    grid = TokenGrid.from_video((frames - 1) * dt + 1, rows * dy, cols * dx, stride)
+    assert grid == TokenGrid(frames, rows, cols, stride)
+    assert grid.video_frames == (frames - 1) * dt + 1
+    assert grid.tokens == grid.frames * grid.patches == len(grid.patch_points((cols, rows), torch.zeros(1, 2))) * frames
 
 
 def test_tokens_run_along_x_then_y():

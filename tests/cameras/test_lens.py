@@ -368,6 +368,7 @@ BAD_LENSES = {
     "sensor": lambda: Lens.from_millimetres(50.0, (36.0, 0.0)),
     "focal zero": lambda: Lens(torch.tensor([0.0, 1.0]), torch.zeros(2), torch.tensor(0.0), (4, 4)),
     "focal inf": lambda: Lens(torch.tensor([math.inf, 1.0]), torch.zeros(2), torch.tensor(0.0), (4, 4)),
+    "focal beyond float32": lambda: Lens.from_fov(60.0).to(torch.float64).zoomed(1e300),
     "centre nan": lambda: Lens(torch.ones(2), torch.tensor([math.nan, 0.0]), torch.tensor(0.0), (4, 4)),
     "resized to nothing": lambda: Lens.from_fov(60.0).resized(0, 10),
     "cropped to nothing": lambda: Lens.from_fov(60.0).cropped(0, 0, 0, 0),

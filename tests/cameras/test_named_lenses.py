@@ -232,7 +232,8 @@ BAD_MODELS = {
     "Mei.k1": lambda: replace(KITTI360_IMAGE_02, k1=math.nan),
     "Radial.fx": lambda: Radial(math.inf, 1, 0, 0, 0, 0, SIZE),
     "Pinhole": lambda: Pinhole(1, 1, 0, 0, (0, 4)),
-    "Lens.focal": lambda: fit_ucm(replace(KITTI360_IMAGE_02, gamma1=0.0)),
+    "Mei.gamma1": lambda: replace(KITTI360_IMAGE_02, gamma1=0.0),
+    "Pinhole.fy": lambda: Pinhole(1, -1, 0, 0, SIZE),
 }
 
 
@@ -273,7 +274,7 @@ def test_eucm_numbers_are_the_stated_ones():
 def test_a_pinhole_is_a_pinhole(kind):
     fit = fit_model(kind, double(80.0, 0.0))
     assert fit.max_pixels == 0
-    assert torch.equal(fit_ucm(fit.model).lens.focal, double(80.0, 0.0).focal)
+    torch.testing.assert_close(fit_ucm(fit.model).lens.focal, double(80.0, 0.0).focal, rtol=1e-12, atol=0)
 
 
 # What each fit promises, in pixels of 832 x 480 and in degrees: (kind, fov, xi, most pixels, most degrees).
@@ -313,6 +314,30 @@ def test_fits_to_ucm_keep_their_promise(model, pixels, degrees):
     assert 0 < fit.rms_pixels <= fit.max_pixels < pixels
     assert 0 < fit.rms_degrees <= fit.max_degrees < degrees
     assert fit.covered == 1
+
+
+STRAIGHT = [
+    Radial(600, 600, 416, 240, 1e-9, 0.0, SIZE),
+    Radial(600, 600, 416, 240, -1e-7, 0.0, SIZE),
+    Mei(0.0, 1e-3, 0.0, 1e-4, 0.0, 600, 600, 416, 240, SIZE),
+]
+
+
+@pytest.mark.parametrize("model", STRAIGHT, ids=range(len(STRAIGHT)))
+def test_a_fit_that_is_a_pinhole_says_exactly_zero(model):
+    """The solver stays inside its bounds and leaves 1e-14, which formats of pinholes refuse."""
+    fit = fit_ucm(model)
+    assert fit.lens.xi == 0
+    assert fit.rms_pixels == pytest.approx(compare(fit.lens, model, directions_in_image(model, 180.0)).rms_pixels)
+
+
+def test_a_fit_at_its_bound_is_marked():
+    pincushion = fit_ucm(Radial(600, 600, 416, 240, 0.1, 0.0, SIZE))  # bends the other way than any UCM lens
+    assert pincushion.lens.xi == 0
+    assert pincushion.at_bound
+    assert "no UCM lens bends as this one does" in str(pincushion)
+    assert not fit_ucm(Radial(600, 600, 416, 240, 1e-9, 0.0, SIZE)).at_bound
+    assert not any(fit_ucm(model).at_bound for model, *_ in FITS_TO_UCM)
 
 
 @pytest.mark.parametrize(("fov", "xi"), [(60.0, 0.3), (130.0, 0.9), (200.0, 1.2)])
