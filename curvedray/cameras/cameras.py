@@ -18,6 +18,7 @@ from torch import Tensor
 from curvedray.cameras.arrays import as_tensor, kind_of
 from curvedray.cameras.grid import TokenGrid
 from curvedray.cameras.lens import Lens, unchecked
+from curvedray.cameras.named_lenses import named_lens
 from curvedray.errors import InputError
 
 Unit = Literal["metric", "near", "arbitrary"]
@@ -146,8 +147,6 @@ def as_lens(lens: Any) -> Lens:
         return lens
     if not isinstance(lens, str):
         raise InputError("lens", "a Lens, or a name such as pinhole-90", kind_of(lens))
-    from curvedray.cameras.named_lenses import named_lens  # it stands on this file
-
     return named_lens(lens)
 
 

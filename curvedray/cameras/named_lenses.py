@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from curvedray.cameras import Lens
+from curvedray.cameras.lens import Lens
 from curvedray.cameras.lens_fits import LensFit, fit_model, fit_ucm
 from curvedray.cameras.lens_models import (
     EUCM,

@@ -17,7 +17,7 @@ from curvedray.moves.trajectory import trajectory
 
 LENS = Lens.from_fov(torch.tensor(90.0, dtype=torch.float64), 0.0)
 
-number = st.floats(0, 1e4, allow_nan=False).map(lambda x: round(x, 6)) | st.floats(1e-9, 1e9)
+number = st.floats(0, 9e3, allow_nan=False).map(lambda x: round(x, 6)) | st.floats(1e-9, 9e3)
 length = st.builds(Quantity, number.filter(lambda x: x > 0), st.sampled_from(["near", "m"]))
 
 
@@ -110,7 +110,10 @@ def test_every_alias_is_a_move() -> None:
         ("pan left left 3deg", "one direction"),
         ("pan left 3deg 4deg", "one amount.*4"),
         ("pan left -3deg", "direction says the sign"),
-        ("pan left 1e999deg", "0 or more"),
+        ("pan left 1e999deg", "at most 360000deg"),
+        ("dolly in 1e300", "at most 1000000"),
+        ("zoom in 1e300x", "at most 10000x"),
+        ("orbit left radius 1e300", "at most 1000000"),
         ("pan left 3deg then", "a move.*the end"),
         ("then pan left 3deg", "then"),
         ("pan left 3deg and", "the end"),
@@ -141,6 +144,11 @@ def test_bad_text_is_named(text: str, expected: str) -> None:
     with pytest.raises(InputError) as error:
         trajectory(text, LENS, 5)
     assert re.search(expected, str(error.value)), error.value
+
+
+def test_a_speed_is_limited_by_what_it_adds_up_to() -> None:
+    with pytest.raises(InputError, match="amount of dolly: expected at most"):
+        trajectory("dolly in 1000000/s", LENS, 100)
 
 
 @settings(max_examples=60, deadline=None)
