@@ -20,6 +20,7 @@ from torch import Tensor
 
 from curvedray.cameras import Lens, TokenGrid
 from curvedray.errors import InputError
+from curvedray.files import named_file, whole_file
 from curvedray.inputs import MB, read_arrays
 from curvedray.radial.interval import TEACHER_SIGMA, RadialInterval
 
@@ -115,6 +116,15 @@ def near_distance(radius: Float[Tensor, "*shape"], valid: Bool[Tensor, "*shape"]
     rank = round(NEAR_QUANTILE * (len(values) - 1))
     values.partition(rank)
     return float(values[rank])
+
+
+def write_radial_map(map: RadialMap, path: str | Path) -> Path:
+    """A .npz that `read_radial_map` reads back: radius in metres, valid, near."""
+    path = named_file(path, (".npz",))
+    with whole_file(path) as temporary, temporary.open("wb") as file:
+        radius = torch.where(map.valid, map.radius, 0.0).numpy()  # what is invalid packs well, and says nothing
+        np.savez_compressed(file, radius=radius, valid=map.valid.numpy(), near=np.float64(map.near))
+    return path
 
 
 def read_radial_map(path: str | Path, near: float | None = None) -> RadialMap:

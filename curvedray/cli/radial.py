@@ -1,0 +1,164 @@
+"""`curvedray radial`: make, look at, check and change maps of distances, for `generate --radial`."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from curvedray.cli.progress import tracked
+from curvedray.cli.shared import pixels
+from curvedray.errors import InputError
+
+if TYPE_CHECKING:
+    from curvedray.radial.map import RadialMap
+    from curvedray.world.blocks import Block
+
+MapFile = Annotated[Path, typer.Argument(help="A map: .npz with `radius` in metres (frames, height, width), or .npy.")]
+
+
+def register(app: typer.Typer) -> None:
+    radial = typer.Typer(help="Make, show, check and change maps of distances.", no_args_is_help=True)
+    for command in (block, show, check, edit):
+        radial.command()(command)
+    app.add_typer(radial, name="radial")
+
+
+def block(
+    output: Annotated[Path, typer.Option("-o", "--output", help="The map to write, .npz.")],
+    scene: Annotated[
+        str | None,
+        typer.Argument(help='"box 1x1x2m at left 2m ahead 4m; wall ahead 7m; ball 0.5m at right 1m ahead 3m".'),
+    ] = None,
+    file: Annotated[Path | None, typer.Option("--scene", help="A scene as JSON, in place of text.")] = None,
+    move: Annotated[str, typer.Option(help='The camera\'s moves: "orbit left 40deg".')] = "static",
+    lens: Annotated[str, typer.Option(help="A lens by name, such as pinhole-70 or fisheye-150.")] = "pinhole-70",
+    frames: Annotated[int, typer.Option(help="Frames of the video; 17 is the embedded model's, 81 Wan's.")] = 17,
+    size: Annotated[str, typer.Option(help="WIDTHxHEIGHT of the map, shaped as the video is.")] = "96x64",
+    eye: Annotated[float, typer.Option(help="Metres of the first camera above the ground.")] = 1.5,
+    preview: Annotated[Path | None, typer.Option(help="Also write a video: the scene in grey beside its map.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was understood as JSON.")] = False,
+) -> None:
+    """Block a scene out in grey boxes and write the exact distances that a camera sees of it."""
+    from curvedray.cameras.named_lenses import named_lens
+    from curvedray.files import check_writable
+    from curvedray.media.video import video_path, write_video
+    from curvedray.radial.map import write_radial_map
+    from curvedray.world.block_map import film_blocks
+    from curvedray.world.blocks import blocks_to_json
+
+    check_writable(output)
+    if preview is not None:
+        video_path(preview)
+    blocks = _blocks(scene, file)
+    width, height = pixels(size) or (96, 64)
+    image = named_lens(lens, width, height)
+    made = film_blocks(blocks, move, image, frames, eye, progress=lambda work: tracked(work, "casting rays", frames))
+    write_radial_map(made.map, output)
+    if preview is not None:
+        write_video(made.preview(), preview, made.cameras.fps or 16.0)
+    if as_json:
+        found = {"blocks": blocks_to_json(blocks), "near": made.map.near, "valid": made.map.valid.float().mean().item()}
+        typer.echo(json.dumps(found | {"map": str(output)}, indent=2))
+        return
+    for one in blocks:
+        typer.echo(f"  {one}")
+    typer.echo(_says(made.map))
+    typer.echo(f"wrote {output}" + (f" and {preview}" if preview else ""))
+
+
+def show(
+    map_file: MapFile,
+    output: Annotated[Path, typer.Option("-o", "--output", help="A .png of some frames, or a .mp4/.gif of all.")],
+) -> None:
+    """Draw a map in colour, with a scale in metres."""
+    import torch
+
+    from curvedray.media.distances import distance_limits, radial_picture, with_scale
+    from curvedray.media.image import write_png
+    from curvedray.media.pictures import contact_sheet, enlarged
+    from curvedray.media.video import write_video
+    from curvedray.radial.map import read_radial_map
+
+    found = read_radial_map(map_file)
+    limits = distance_limits(found.radius, found.valid)
+    pictures = enlarged(radial_picture(found.radius, found.valid, limits), max(1, round(320 / found.radius.shape[2])))
+    if output.suffix.lower() == ".png":
+        chosen = torch.linspace(0, len(pictures) - 1, min(8, len(pictures))).round().long().unique()
+        labels = [f"frame {i}" for i in chosen.tolist()]
+        write_png(with_scale(contact_sheet(pictures[chosen], min(4, len(chosen)), labels), limits), output)
+    else:
+        video = torch.stack([with_scale(picture, limits) for picture in pictures])
+        write_video(video[:, : video.shape[1] // 2 * 2, : video.shape[2] // 2 * 2], output, 8.0)
+    typer.echo(f"{_says(found)}\nwrote {output}")
+
+
+def check(
+    map_file: MapFile,
+    lens: Annotated[str | None, typer.Option(help="The video's lens by name: distances without a ray clash.")] = None,
+    frames: Annotated[int, typer.Option(help="Frames of the video.")] = 17,
+    size: Annotated[str, typer.Option(help="WIDTHxHEIGHT of the video.")] = "96x64",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
+) -> None:
+    """Say what the tokens will see of a map, and what is odd about it. Exits with 1 if anything is."""
+    from curvedray.cameras import TokenGrid
+    from curvedray.cameras.named_lenses import named_lens
+    from curvedray.radial.check import check_map
+    from curvedray.radial.map import read_radial_map
+
+    width, height = pixels(size) or (96, 64)
+    grid = TokenGrid.from_video(frames, height, width)
+    found = check_map(read_radial_map(map_file), grid, None if lens is None else named_lens(lens, width, height))
+    if as_json:
+        typer.echo(json.dumps(found.to_json(), indent=2))
+    else:
+        typer.echo(str(found))
+    if found.problems:
+        raise typer.Exit(1)
+
+
+def edit(
+    map_file: MapFile,
+    output: Annotated[Path, typer.Option("-o", "--output", help="The changed map, .npz.")],
+    push: Annotated[float | None, typer.Option(help="Add so many metres (negative: nearer).")] = None,
+    scale: Annotated[float | None, typer.Option(help="Multiply distances.")] = None,
+    cut: Annotated[bool, typer.Option("--cut", help="Make them invalid, so that the model decides.")] = False,
+    paste: Annotated[Path | None, typer.Option(help="Take them from this other map.")] = None,
+    box: Annotated[str | None, typer.Option(help="LEFT,TOP,RIGHT,BOTTOM as shares of the frame, 0 to 1.")] = None,
+    mask: Annotated[Path | None, typer.Option(help="A picture: only where it is bright.")] = None,
+    frames: Annotated[str | None, typer.Option(help="FIRST-LAST frames, from 0; all by default.")] = None,
+) -> None:
+    """Push, scale, cut out or paste distances, in a box or a mask, over some frames."""
+    from curvedray.radial.edit import Region, edited
+    from curvedray.radial.map import read_radial_map, write_radial_map
+
+    region = Region.of(box, frames, None if mask is None else _mask(mask))
+    other = None if paste is None else read_radial_map(paste)
+    changed, count = edited(read_radial_map(map_file), region, push=push, scale=scale, cut=cut, paste=other)
+    write_radial_map(changed, output)
+    typer.echo(f"{count} distances changed; {_says(changed)}\nwrote {output}")
+
+
+def _blocks(text: str | None, file: Path | None) -> "list[Block]":
+    from curvedray.inputs import read_json
+    from curvedray.world.blocks import blocks_from_json, parse_blocks
+
+    if (text is None) == (file is None):
+        raise InputError("scene", "text, or --scene with a JSON file", "both" if text else "neither")
+    return blocks_from_json(read_json(file), str(file)) if file is not None else parse_blocks(text or "")
+
+
+def _mask(path: Path) -> Any:
+    from curvedray.media.image import read_image
+
+    return read_image(path).float().mean(-1) > 127
+
+
+def _says(found: "RadialMap") -> str:
+    frames, height, width = found.radius.shape
+    share = found.valid.float().mean().item()
+    if not found.valid.any():
+        return f"{frames} frames of {width} x {height}, nothing valid"
+    values = found.radius[found.valid]
+    reach = f"{values.min().item():.2f} to {values.max().item():.2f} m"
+    return f"{frames} frames of {width} x {height}, {share:.0%} valid, {reach}, near distance {found.near:.2f} m"

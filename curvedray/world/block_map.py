@@ -1,0 +1,57 @@
+"""The exact distances of a blocked-out scene along a path through a lens, and a video that shows both."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import UInt8
+from torch import Tensor
+
+from curvedray.cameras import Cameras, Lens
+from curvedray.media.distances import distance_limits, radial_picture
+from curvedray.media.pictures import enlarged
+from curvedray.moves.trajectory import trajectory
+from curvedray.radial.map import RadialMap
+from curvedray.world.blocks import EYE, Block, block_scene, check_clear
+from curvedray.world.preview import check_pixels
+from curvedray.world.raycast import Rendered, render, render_frames
+
+PREVIEW_WIDTH = 384  # pixels of each of the two pictures, about
+
+
+@dataclass(frozen=True, eq=False)
+class BlockedOut:
+    """What a camera sees of a blocked-out scene: its map, and the frames that explain it."""
+
+    map: RadialMap
+    rendered: Rendered
+    cameras: Cameras  # in metres
+
+    def preview(self) -> UInt8[Tensor, "t h w 3"]:
+        """The scene in grey, beside its distances in colour."""
+        colours = radial_picture(self.map.radius, self.map.valid, distance_limits(self.map.radius, self.map.valid))
+        both = torch.cat([self.rendered.frames, colours], 2)
+        return enlarged(both, max(1, round(2 * PREVIEW_WIDTH / both.shape[2])))
+
+
+def film_blocks(
+    blocks: list[Block],
+    move: str,
+    lens: Lens,
+    frames: int,
+    eye: float = EYE,
+    *,
+    progress: Callable[[Iterator[tuple]], Iterator[tuple]] = iter,
+) -> BlockedOut:
+    """The exact map of a blocked-out scene. A near distance of the move is that of what the first camera sees."""
+    check_pixels(frames, *lens.size)
+    scene = block_scene(blocks, eye)
+    first = render(scene, Cameras(lens, torch.eye(4)[None].to(lens.focal), "metric"), samples=1)
+    # What is beyond a map's reach says nothing about the scale of a scene.
+    near = RadialMap.from_metric(first.radius, first.valid).near if first.valid.any() else 1.0
+    cameras = trajectory(move, lens, frames, unit="metric", near=near)
+    check_clear(blocks, scene, cameras)
+    parts = zip(*progress(render_frames(scene, cameras)), strict=True)
+    seen = Rendered(*(torch.from_numpy(np.stack(part)) for part in parts))
+    return BlockedOut(RadialMap.from_metric(seen.radius, seen.valid, near), seen, cameras)
