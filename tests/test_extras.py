@@ -31,7 +31,7 @@ importlib.util.find_spec = lambda name, package=None: None if name.split(".")[0]
 
 def declared(requirements: list[str]) -> set[str]:
     """The packages that requirements name, those of our own extras apart."""
-    return {canonicalize_name(Requirement(wanted).name) for wanted in requirements} - {"curvedray"}
+    return {str(canonicalize_name(Requirement(wanted).name)) for wanted in requirements} - {"curvedray"}
 
 
 def with_all_they_take(requirements: list[str]) -> set[str]:
@@ -48,7 +48,7 @@ def with_all_they_take(requirements: list[str]) -> set[str]:
             continue  # for another platform
         extras = wanted.extras or {""}
         waiting += [i for i in theirs if i.marker is None or any(i.marker.evaluate({"extra": e}) for e in extras)]
-    return {canonicalize_name(name) for name, *_ in seen}
+    return {str(canonicalize_name(name)) for name, *_ in seen}
 
 
 def bare(code: str) -> subprocess.CompletedProcess[str]:
