@@ -38,7 +38,7 @@ torture: $(WORK)
 	@$(BIN)/python -m tests.torture --seconds $(CAMPAIGN)
 
 docs: $(WORK)
-	@$(BIN)/mkdocs build --strict --quiet --site-dir out/docs
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir out/docs
 	@echo "open out/docs/index.html"
 
 # Hours on two cores; every stage is skipped where its result is there, so it can be stopped and started again.
