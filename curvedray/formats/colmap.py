@@ -16,7 +16,8 @@ from curvedray.cameras.lens_models import EUCM, LensModel, Mei, OpenCVFisheye, u
 from curvedray.errors import InputError
 from curvedray.extras import needed
 from curvedray.formats import colmap_binary
-from curvedray.formats.build import fitted, gather, gather_lens, given_lens, lens_numbers, numbered
+from curvedray.formats.build import gather, numbered
+from curvedray.formats.lenses import PINHOLE_XI, fitted, gather_lens, given_lens, lens_numbers
 from curvedray.formats.source import Source, complete, natural
 
 FILES = ("cameras", "images", "points3D")
@@ -25,9 +26,12 @@ FISHEYE = ("SIMPLE_FISHEYE", "FISHEYE", "SIMPLE_RADIAL_FISHEYE", "RADIAL_FISHEYE
 
 
 def pycolmap() -> ModuleType:
+    """The one door to pycolmap."""
     needed("pycolmap")
     import pycolmap
 
+    # What goes wrong is said by an InputError or a Failure, so COLMAP itself stays quiet.
+    pycolmap.logging.minloglevel = pycolmap.logging.Level.FATAL.value
     return pycolmap
 
 
@@ -120,6 +124,6 @@ def write(cameras: Cameras, *, text: bool = False, image_name: str = "frame_{:05
 def _camera(colmap: ModuleType, key: int, row: list[float], width: int, height: int) -> Any:
     fx, fy, cx, cy, xi = row
     name, numbers = "PINHOLE", [fx, fy, cx, cy]
-    if xi > 0:
+    if xi > PINHOLE_XI:
         name, numbers = "EUCM", EUCM.of_ucm(ucm_lens(fx, fy, cx, cy, xi, (width, height))).numbers
     return colmap.Camera(model=name, width=width, height=height, params=numbers, camera_id=key)

@@ -9,17 +9,26 @@ from collections.abc import Iterable
 import torch
 
 from curvedray.cameras import Cameras
-from curvedray.formats.build import chosen_lens, gather, note
+from curvedray.formats.build import any_rotation, gather, note
+from curvedray.formats.lenses import chosen_lens
 from curvedray.formats.source import Source, complete
 
 
 def detect(source: Source) -> str | None:
-    return "rows of 12 numbers" if source.columns() == 12 else None
+    found = source.columns() == 12 and any_rotation([_rotation(row) for row in source.sample(12)])
+    return "rows of 12 numbers with a rotation" if found else None
 
 
 def detect_360(source: Source) -> str | None:
     columns = source.columns()
-    return f"rows of a frame number and {columns - 1} numbers" if columns in (13, 17) else None
+    rows = source.sample(columns) if columns in (13, 17) else []
+    poses = [row[1:] for row in rows if row[0] == int(row[0]) and row[13:] in ([], [0, 0, 0, 1])]
+    found = any_rotation([_rotation(row) for row in poses])
+    return f"rows of a frame number and {columns - 1} numbers with a rotation" if found else None
+
+
+def _rotation(row: list[float]) -> list[list[float]]:
+    return [row[0:3], row[4:7], row[8:11]]
 
 
 def read(source: Source) -> Cameras:

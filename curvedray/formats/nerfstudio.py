@@ -11,20 +11,9 @@ from typing import Any
 import torch
 
 from curvedray.cameras import Cameras, Lens
-from curvedray.cameras.lens_models import LensModel, Mei, OpenCVFisheye
-from curvedray.errors import InputError
-from curvedray.formats.build import (
-    OPENCV_FROM_OPENGL,
-    Y_DOWN_FROM_Z_UP,
-    fitted,
-    gather,
-    gather_lens,
-    given_lens,
-    image_size,
-    lens_numbers,
-    note,
-    numbered,
-)
+from curvedray.cameras.lens_models import Equidistant, LensModel, Mei, OpenCVFisheye, Pinhole
+from curvedray.formats.build import from_opengl, gather, note, numbered, to_opengl
+from curvedray.formats.lenses import fitted, gather_lens, given_lens, image_size, lens_numbers
 from curvedray.formats.source import Node, Source, natural
 
 PERSPECTIVE = ("OPENCV", "PINHOLE", "SIMPLE_PINHOLE", "SIMPLE_RADIAL", "RADIAL")
@@ -40,14 +29,6 @@ def detect_path(source: Source) -> str | None:
     return "a camera_path" if source.is_json and "camera_path" in source.json else None
 
 
-def _ours(poses: list[torch.Tensor]) -> torch.Tensor:
-    return Y_DOWN_FROM_Z_UP @ torch.stack(poses) @ OPENCV_FROM_OPENGL
-
-
-def _theirs(cameras: Cameras) -> torch.Tensor:
-    return Y_DOWN_FROM_Z_UP.mT @ cameras.world_from_camera.double() @ OPENCV_FROM_OPENGL
-
-
 # -- transforms.json
 
 
@@ -61,7 +42,7 @@ def read(source: Source) -> Cameras:
             note(f"{source.name}: the frames are taken in the order of their file names, not of the file.")
         frames = ordered
     where = [f"field {frame.where}.transform_matrix" for frame in frames]
-    poses = _ours([frame["transform_matrix"].pose() for frame in frames])
+    poses = from_opengl(torch.stack([frame["transform_matrix"].pose() for frame in frames]))
     sizes = [_image_size(source, top, frame) for frame in frames]
     lens = given_lens(source, sizes[0]) or _lens(source, top, frames, sizes)
     return gather(source, where, poses, lens, "arbitrary")
@@ -97,14 +78,22 @@ def _model(source: Source, top: Node, frame: Node, size: tuple[int, int]) -> Len
         source.fail(f"field {frame.where}.fl_x" if "fl_x" in frame else "field fl_x", "above zero", f"{fx:g}, {fy:g}")
     cx, cy = number("cx", width / 2), number("cy", height / 2)
     k1, k2, k3, k4, p1, p2 = (number(key, 0.0) for key in ("k1", "k2", "k3", "k4", "p1", "p2"))
-    kind = find("camera_model")
-    name = "OPENCV" if kind is None else kind.text()
+    name = _model_name(source, find("camera_model"), find("is_fisheye"))
     if name == "OPENCV_FISHEYE":
         return OpenCVFisheye(fx, fy, cx, cy, k1, k2, k3, k4, (width, height))
     if name not in PERSPECTIVE or k3 or k4:
         found = f"{name} with k3 and k4" if name in PERSPECTIVE else name
         source.fail("field camera_model", f"{', '.join(PERSPECTIVE)} or OPENCV_FISHEYE", found)
     return Mei(0.0, k1, k2, p1, p2, fx, fy, cx, cy, (width, height))  # at xi 0 it is OpenCV's own model
+
+
+def _model_name(source: Source, kind: Node | None, is_fisheye: Node | None) -> str:
+    """nerfstudio's camera_model, or instant-ngp's is_fisheye; OPENCV where neither is said."""
+    fisheye = is_fisheye is not None and is_fisheye.value is True
+    name = kind.text() if kind is not None else "OPENCV_FISHEYE" if fisheye else "OPENCV"
+    if fisheye and name != "OPENCV_FISHEYE":
+        source.fail("field is_fisheye", "OPENCV_FISHEYE as camera_model, as is_fisheye says", name)
+    return name
 
 
 def _image_size(source: Source, top: Node, frame: Node) -> tuple[int, int]:
@@ -139,7 +128,9 @@ def write(cameras: Cameras, *, file_path: str = "images/frame_{:05d}.png") -> by
             **({} if shared else dict(zip(keys, row, strict=True))),
             "transform_matrix": pose,
         }
-        for i, (row, pose) in enumerate(zip(numbers.tolist(), _theirs(cameras).tolist(), strict=True))
+        for i, (row, pose) in enumerate(
+            zip(numbers.tolist(), to_opengl(cameras.world_from_camera.double()).tolist(), strict=True)
+        )
     ]
     return (json.dumps(document, indent=2) + "\n").encode()
 
@@ -150,25 +141,29 @@ def write(cameras: Cameras, *, file_path: str = "images/frame_{:05d}.png") -> by
 def read_path(source: Source) -> Cameras:
     """A size that is given overrules the file's render size: pixels are square, and the fov is vertical."""
     top = source.json
-    if "camera_type" in top and top["camera_type"].text() != "perspective":
-        top["camera_type"].fail(
-            "perspective", top["camera_type"].value, "Export a perspective path; set the lens later."
-        )
+    fisheye = "camera_type" in top and top["camera_type"].text().lower() == "fisheye"
+    if not fisheye and "camera_type" in top and top["camera_type"].text() != "perspective":
+        top["camera_type"].fail("perspective or fisheye", top["camera_type"].value, "Export one of them.")
     size = source.given.size
     if size is None and "render_width" in top and "render_height" in top:
         size = top["render_width"].integer(), top["render_height"].integer()
     width, height = image_size(source, size)
     frames = top["camera_path"].items()
+    fits: dict[LensModel, list[float]] = {}
     numbers = []
     for frame in frames:
         fov = frame["fov"].number()
         if not 0 < fov < 180:
             frame["fov"].fail("vertical degrees above 0 and below 180", fov)
         focal = height / 2 / math.tan(math.radians(fov) / 2)
-        numbers.append([focal, focal, width / 2, height / 2, 0.0])
+        # A fisheye is equidistant, with the focal length that the fov would give a pinhole: it sees 2 tan(fov / 2).
+        model = (Equidistant if fisheye else Pinhole)(focal, focal, width / 2, height / 2, (width, height))
+        if model not in fits:
+            fits[model] = fitted(source, f"field {frame.where}", model)
+        numbers.append(fits[model])
         _check_aspect(source, frame, width / height)
     where = [f"field {frame.where}.camera_to_world" for frame in frames]
-    poses = _ours([frame["camera_to_world"].pose() for frame in frames])
+    poses = from_opengl(torch.stack([frame["camera_to_world"].pose() for frame in frames]))
     fps = top["fps"].number() if "fps" in top and top["fps"].value is not None else None
     if fps is not None and fps <= 0:
         top["fps"].fail("a positive number of frames per second", fps)
@@ -185,17 +180,9 @@ def _check_aspect(source: Source, frame: Node, shape: float) -> None:
 
 def write_path(cameras: Cameras) -> bytes:
     (width, height), numbers = cameras.lens.size, lens_numbers(cameras).double()
-    fx, fy, cx, cy, _ = numbers.unbind(-1)
-    middle = torch.tensor([width / 2, height / 2], dtype=torch.float64)
-    if (fx / fy - 1).abs().max() > 1e-6 or (torch.stack([cx, cy], -1) - middle).abs().max() > 1e-3:
-        raise InputError(
-            "nerfstudio-path file",
-            "square pixels and a lens centred on the image, all it can hold",
-            f"focal {fx[0]:g}, {fy[0]:g} and centre {cx[0]:g}, {cy[0]:g} of {width} x {height}",
-            "Write the nerfstudio format (transforms.json) instead.",
-        )
+    fy = numbers[:, 1]
     fov = torch.rad2deg(2 * torch.atan2(torch.full_like(fy, height / 2), fy)).tolist()
-    flat = _theirs(cameras).reshape(-1, 16).tolist()
+    flat = to_opengl(cameras.world_from_camera.double()).reshape(-1, 16).tolist()
     fps = cameras.fps
     document = {
         "camera_type": "perspective",

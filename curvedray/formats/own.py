@@ -11,7 +11,8 @@ from torch import Tensor
 
 from curvedray.cameras import Cameras, Unit
 from curvedray.errors import InputError
-from curvedray.formats.build import gather, gather_lens, given_lens
+from curvedray.formats.build import gather
+from curvedray.formats.lenses import gather_lens, given_lens
 from curvedray.formats.source import Node, Source
 
 NAME, VERSION = "curvedray-cameras", 1

@@ -2,7 +2,6 @@
 requests that pair a pose file with a lens and a caption, .json.
 """
 
-import io
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,10 +13,13 @@ from torch import Tensor
 
 from curvedray.cameras import Cameras, Lens
 from curvedray.errors import InputError
-from curvedray.formats import realestate
-from curvedray.formats.build import chosen_lens, gather, given_lens, image_size, note
+from curvedray.formats import numpy_poses, realestate
+from curvedray.formats.build import gather, note, npy
+from curvedray.formats.lenses import chosen_lens, given_lens, image_size
 from curvedray.formats.source import Node, Source
 from curvedray.inputs import parsed_json
+
+UCPE_FRAMES = 81
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,19 @@ class Request:
 
 
 def detect(source: Source) -> str | None:
-    return "a NumPy array" if source.is_npy else None
+    shape = source.array_shape()
+    if shape is None or len(shape) != 3 or shape[1:] not in ((3, 4), (4, 4)) or not shape[0]:
+        return None
+    if numpy_poses.detect(source) or _is_intrinsics(source.array()):
+        return None
+    return f"a NumPy array of {shape[0]} poses"
+
+
+def _is_intrinsics(array: np.ndarray) -> bool:
+    """Whether every matrix is fx 0 cx, 0 fy cy, 0 0 1 with focal lengths that no rotation has."""
+    focal = array[:, 0, 0]
+    below = array[:, [1, 2, 2], [0, 0, 1]]
+    return bool((below == 0).all() and (np.abs(focal) > 2).all() and (array[:, 2, 2] == 1).all())
 
 
 def detect_request(source: Source) -> str | None:
@@ -116,10 +130,12 @@ def read_request(
     near_depths: str | Path | None = None,
     clip: str | None = None,
     zero_yaw: bool = False,
+    traj_normalization: float | None = None,
 ) -> Cameras:
     """Request number `index` (from 0): its pose file, found under `root` (the request's own folder), and its lens.
 
-    The pose file may be PanShot's or RealEstate10K's; the lens is the request's either way.
+    The pose file may be PanShot's or RealEstate10K's; the lens is the request's either way. `traj_normalization`
+    multiplies RealEstate10K's translations; UCPE keeps it in traj_normalization.txt beside those files.
     """
     nodes = _nodes(source)
     if index is None and len(nodes) > 1:
@@ -132,12 +148,33 @@ def read_request(
     lens = given_lens(source, size) or _request_lens(node, request, size)
     if not request.pose_path.strip() or "\0" in request.pose_path:
         node["pose_path"].fail("the path of a pose file", request.pose_path)
-    file = Path(root or source.path.parent) / request.pose_path
+    folder = Path(root or source.path.parent)
+    file = folder / request.pose_path
+    if not file.is_file():
+        fix = "Say root= (--option root=FOLDER), the folder that pose_path starts from."
+        node["pose_path"].fail(f"a file at {file}", "nothing there", fix)
     poses = Source.open(file, replace(source.given, lens=lens, size=size))
-    if detect(poses):
+    if poses.is_npy:
         return read(poses, near_depth=near_depth, near_depths=near_depths, clip=clip, zero_yaw=zero_yaw)
-    cameras = realestate.read(poses)
-    return cameras if near_depth is None else cameras.scaled(near_depth)
+    return _realestate(poses, near_depth, traj_normalization)
+
+
+def _realestate(source: Source, near_depth: float | None, times: float | None) -> Cameras:
+    """RealEstate10K's poses as UCPE takes them: the first 81, relative to the first, times its traj_normalization."""
+    cameras = realestate.read(source)
+    count = source.given.first_frames or UCPE_FRAMES
+    if count < len(cameras):
+        note(f"{source.name}: the first {count} of {len(cameras)} frames, as UCPE takes them; or say first_frames=.")
+    cameras = cameras[:count].relative_to_first()
+    if near_depth is not None:
+        return cameras.scaled(near_depth)
+    if times is None:
+        fix = "Say traj_normalization= (the number in traj_normalization.txt), or near_depth="
+        note(f"{source.name}: UCPE multiplies translations by a number that is not in the file. {fix}.")
+        return cameras
+    if not (math.isfinite(times) and times > 0):
+        raise InputError("option traj_normalization", "a positive number", times)
+    return cameras.scaled(1 / times)
 
 
 def _request_lens(node: Node, request: Request, size: tuple[int, int]) -> Lens:
@@ -154,6 +191,4 @@ def write(cameras: Cameras, *, near_depth: float = 1.0) -> bytes:
         raise InputError("near_depth", "a positive number", near_depth)
     poses = cameras.world_from_camera[:, :3].clone()
     poses[..., 3] *= near_depth
-    out = io.BytesIO()
-    np.save(out, poses.numpy(), allow_pickle=False)
-    return out.getvalue()
+    return npy(poses.numpy())

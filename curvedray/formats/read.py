@@ -8,8 +8,9 @@ import torch
 
 from curvedray.cameras import Cameras, Lens, Unit
 from curvedray.errors import InputError
-from curvedray.formats.build import checked_size, note
+from curvedray.formats.build import note
 from curvedray.formats.detect import detected
+from curvedray.formats.lenses import checked_size
 from curvedray.formats.options import GENERAL, check_options
 from curvedray.formats.source import Given, Source
 from curvedray.formats.table import format_named
@@ -42,7 +43,7 @@ def read_cameras(
     """
     said = {"lens": lens, "size": size, "unit": unit, "fps": fps, "first_frames": first_frames}
     check_options("every format", GENERAL, said)
-    given = Given(lens, None if size is None else checked_size(size), mirrored_world, lens_needed)
+    given = Given(lens, None if size is None else checked_size(size), mirrored_world, lens_needed, first_frames)
     cameras = read_source(Source.open(Path(path), given), format, options)
     if unit is not None and unit not in get_args(Unit):
         raise InputError("unit", " or ".join(get_args(Unit)), unit)

@@ -7,14 +7,17 @@ import torch
 
 from curvedray.cameras import Cameras, inverse_pose
 from curvedray.errors import InputError
-from curvedray.formats.build import checked_size, frame_rate, gather, gather_lens, given_lens, image_size, lens_numbers
+from curvedray.formats.build import any_rotation, frame_rate, gather
+from curvedray.formats.lenses import checked_size, gather_lens, given_lens, image_size, lens_numbers
 from curvedray.formats.source import Source, complete, is_url
 
 COLUMNS = 19
 
 
 def detect(source: Source) -> str | None:
-    return f"rows of {COLUMNS} numbers" if source.columns() == COLUMNS else None
+    rows = source.sample(COLUMNS) if source.columns() == COLUMNS else []
+    found = any_rotation([[row[7:10], row[11:14], row[15:18]] for row in rows])
+    return f"rows of {COLUMNS} numbers with a rotation" if found else None
 
 
 def read(source: Source, *, source_size: tuple[int, int] | None = None) -> Cameras:

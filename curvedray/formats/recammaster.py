@@ -10,7 +10,8 @@ import re
 import torch
 
 from curvedray.cameras import Cameras
-from curvedray.formats.build import chosen_lens, gather
+from curvedray.formats.build import gather
+from curvedray.formats.lenses import chosen_lens
 from curvedray.formats.source import Node, Source
 
 CENTIMETRES = 100.0

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -31,6 +32,7 @@ class Given:
     size: tuple[int, int] | None = None  # of the image, width and height
     mirrored_world: bool = False  # the file's world is left-handed
     lens_needed: bool = False  # a file without a lens is refused, instead of read with a usual one and a note
+    first_frames: int | None = None  # how many frames are wanted, from the first
 
 
 @dataclass(frozen=True)
@@ -105,12 +107,43 @@ class Source:
             self.fail("", "JSON", "something that does not open with { or [")
         return Node(self, parsed_json(self.text, self.name), "")
 
+    def first_entry(self) -> dict[str, Any]:
+        """The first object of a JSON list of objects; an empty one of anything else."""
+        value = self.json.value if self.is_json else None
+        return value[0] if isinstance(value, list) and value and isinstance(value[0], dict) else {}
+
     def rows(self) -> Iterator[tuple[int, list[str]]]:
-        """The line number and words of every line that is not blank or a # comment."""
+        """The line number and words of every line that is not blank, a # comment or a table's header."""
+        first = True
         for number, line in enumerate(self.text.splitlines(), 1):
             words = line.replace(",", " ").split()
             if words and not words[0].startswith("#"):
-                yield number, words
+                if not (first and _is_header(line)):
+                    yield number, words
+                first = False
+
+    @cached_property
+    def column_names(self) -> list[str]:
+        """The names that the last line before the numbers gives to the columns; none if it names another count."""
+        if not self.is_text or self.is_json:
+            return []
+        header = ""
+        for line in self.text.splitlines():
+            if not line.strip():
+                continue
+            if not line.lstrip().startswith("#") and not _is_header(line):
+                break
+            header = line
+        words = header.lstrip(" #").split(",") if "," in header else header.lstrip(" #").split()
+        names = [re.sub(r"\[.*?\]", "", word).strip() for word in words]
+        return names if len(names) == self.columns() else []
+
+    def sample(self, columns: int) -> list[list[float]]:
+        """Rows of that many finite numbers among the first fifty: what a file is known by."""
+        rows = [words for _, words in islice(self.rows(), 50)]
+        good = [words for words in rows if len(words) == columns and all(is_number(word) for word in words)]
+        numbers = [[float(word) for word in words] for words in good]
+        return [row for row in numbers if all(math.isfinite(number) and abs(number) < 1e150 for number in row)]
 
     def columns(self) -> int:
         """How many numbers the first row after a URL holds; 0 where it holds anything else, or there is none."""
@@ -180,6 +213,16 @@ class Source:
             if array.dtype.kind not in "fiu":
                 self.fail(f"array {name!r}", "an array of real numbers", array.dtype)
         return arrays
+
+    def array_shape(self) -> tuple[int, ...] | None:
+        """The shape of an .npy's array of real numbers that is small enough to be poses; None of anything else."""
+        if not self.is_npy:
+            return None
+        try:
+            header = self.array_headers["array"]
+        except InputError:  # damaged
+            return None
+        return header.shape if header.dtype.kind in "fiu" and header.bytes <= LARGEST_ARRAYS else None
 
     def array(self) -> np.ndarray:
         """The array of an .npy file."""
@@ -260,6 +303,19 @@ class Node:
             self.fail(f"a list of {count} numbers", self.value)
         return [item.number() for item in self.items()]
 
+    def rows(self, rows: int, columns: int) -> list[list[float]]:
+        """A matrix as a list of rows."""
+        if not isinstance(self.value, list) or len(self.value) != rows:
+            self.fail(f"{rows} rows of {columns} numbers", self.value)
+        return [row.numbers(columns) for row in self.items()]
+
+    def size(self, width: str, height: str) -> tuple[int, int]:
+        """The image's size in two fields of these names."""
+        sides = self[width].integer(), self[height].integer()
+        if not all(1 <= side < 1_000_000 for side in sides):
+            self.fail(f"{width} and {height} of at least one pixel", f"{sides[0]} x {sides[1]}")
+        return sides
+
     def pair(self) -> tuple["Node", "Node"]:
         self.numbers(2)
         first, second = self.items()
@@ -280,6 +336,11 @@ def complete(poses: Tensor) -> Tensor:
     if poses.shape[-2] == 4:
         return poses
     return torch.cat([poses, poses.new_tensor([0.0, 0, 0, 1]).expand(*poses.shape[:-2], 1, 4)], -2)
+
+
+def _is_header(line: str) -> bool:
+    """Whether a line with commas names columns instead of holding numbers."""
+    return "," in line and not any(is_number(word) for word in line.replace(",", " ").split())
 
 
 def is_url(words: Sequence[str]) -> bool:

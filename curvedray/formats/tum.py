@@ -1,28 +1,37 @@
-"""TUM text: `seconds tx ty tz qx qy qz qw` a row, world_from_camera, the quaternion's real part last."""
+"""TUM text: `seconds tx ty tz qx qy qz qw` per row, world_from_camera, the quaternion's real part last.
+
+Some tools write the real part first (MonST3R's pred_traj.txt): a header that names the columns decides, or the caller.
+"""
 
 import math
 
 import torch
-from scipy.spatial.transform import Rotation
 
 from curvedray.cameras import Cameras
-from curvedray.formats.build import chosen_lens, frame_rate, gather
+from curvedray.formats.build import frame_rate, gather
+from curvedray.formats.lenses import chosen_lens
+from curvedray.formats.quaternion import check_quaternion, is_unit, quaternion_order, quaternions, rotations
 from curvedray.formats.source import Source
 
 COLUMNS = 8
 
 
 def detect(source: Source) -> str | None:
-    return f"rows of {COLUMNS} numbers" if source.columns() == COLUMNS else None
+    if source.columns() != COLUMNS or any(name.lower().startswith("p_") for name in source.column_names):
+        return None
+    found = any(is_unit(row[4:]) for row in source.sample(COLUMNS))
+    return f"rows of {COLUMNS} numbers with a unit quaternion" if found else None
 
 
-def read(source: Source) -> Cameras:
+def read(source: Source, *, quaternion: str | None = None) -> Cameras:
+    """`quaternion` is wxyz (real part first) or xyzw (last), where the file's header does not say it."""
     lines, rows = source.table(COLUMNS)
     where = [f"line {line}" for line in lines]
     for place, row in zip(where, rows, strict=True):
         check_quaternion(source, place, row[4:])
+    turns = [row[4:] for row in rows]
     poses = torch.eye(4, dtype=torch.float64).repeat(len(rows), 1, 1)
-    poses[:, :3, :3] = torch.from_numpy(Rotation.from_quat([row[4:] for row in rows]).as_matrix())
+    poses[:, :3, :3] = rotations(turns, quaternion_order(source, quaternion, lines, turns))
     poses[:, :3, 3] = torch.tensor([row[1:4] for row in rows], dtype=torch.float64)
     times = [row[0] for row in rows]
     numbered = times == [float(i) for i in range(len(rows))]  # frame numbers, as we write an unknown rate
@@ -36,19 +45,12 @@ def _precision(source: Source, times: list[float]) -> float:
     return max(10.0**-decimals, 4 * math.ulp(max(map(abs, times))), 1e-9)
 
 
-def check_quaternion(source: Source, place: str, quaternion: list[float]) -> None:
-    """Of unit length, to the few digits that text files keep."""
-    length = math.hypot(*quaternion)
-    if not abs(length - 1) < 1e-2:
-        source.fail(place, "a quaternion qx qy qz qw of length 1", f"length {length:.4g}")
-
-
 def write(cameras: Cameras) -> bytes:
     poses = cameras.world_from_camera.double()
-    quaternions = Rotation.from_matrix(poses[:, :3, :3].numpy()).as_quat().tolist()
     step = 1.0 if cameras.fps is None else 1 / cameras.fps
+    turns = quaternions(poses[:, :3, :3], "xyzw")
     rows = [
-        " ".join([f"{i * step:.9f}", *(repr(number) for number in (*place, *quaternion))])
-        for i, (place, quaternion) in enumerate(zip(poses[:, :3, 3].tolist(), quaternions, strict=True))
+        " ".join([f"{i * step:.9f}", *(repr(number) for number in (*place, *turn))])
+        for i, (place, turn) in enumerate(zip(poses[:, :3, 3].tolist(), turns, strict=True))
     ]
     return ("\n".join(["# seconds tx ty tz qx qy qz qw", *rows]) + "\n").encode()

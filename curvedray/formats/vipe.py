@@ -3,14 +3,14 @@
 The lens is in intrinsics/<same name>.npz beside the pose folder: fx fy cx cy, and xi for its `mei` cameras.
 """
 
-import io
-import zipfile
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from curvedray.cameras import Cameras, Lens
-from curvedray.formats.build import checked_size, chosen_lens, gather, gather_lens, note
+from curvedray.formats.build import gather, note, npz
+from curvedray.formats.lenses import checked_size, chosen_lens, gather_lens
 from curvedray.formats.source import Source
 
 
@@ -30,6 +30,16 @@ def read(source: Source, *, intrinsics: str | Path | None = None) -> Cameras:
         intrinsics = beside
     lens = chosen_lens(source) if intrinsics is None else _lens(Source.open(Path(intrinsics), source.given), inds)
     return gather(source, [f"frame {i}" for i in inds.tolist()], poses, lens, "metric", exact=True)
+
+
+def read_poses(path: str | Path) -> tuple[np.ndarray, np.ndarray]:
+    """Poses world_from_camera (N, 4, 4) in float64, and the frame number of each."""
+    source = Source.open(Path(path))
+    data, inds = _arrays(source)
+    poses = source.pose_array(data, "array 'data'")
+    if not torch.isfinite(poses).all():
+        source.fail("array 'data'", "finite numbers", "NaN or infinity")
+    return poses.numpy(), inds
 
 
 def _arrays(source: Source) -> tuple[np.ndarray, np.ndarray]:
@@ -58,12 +68,4 @@ def _lens(source: Source, frames: np.ndarray) -> Lens:
 
 
 def write(cameras: Cameras) -> bytes:
-    out = io.BytesIO()
-    arrays = {"data": cameras.world_from_camera.numpy(), "inds": np.arange(cameras.frames)}
-    with zipfile.ZipFile(out, "w") as archive:
-        for name, array in arrays.items():
-            member = io.BytesIO()
-            np.save(member, array, allow_pickle=False)
-            # A fixed date: the same cameras give the same bytes.
-            archive.writestr(zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0)), member.getvalue())
-    return out.getvalue()
+    return npz(data=cameras.world_from_camera.numpy(), inds=np.arange(cameras.frames))

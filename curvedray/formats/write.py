@@ -10,9 +10,12 @@ import torch
 from curvedray.cameras import Cameras
 from curvedray.errors import InputError
 from curvedray.files import scratch_folder, whole_file
-from curvedray.formats.build import lens_numbers, note
+from curvedray.formats.build import note
+from curvedray.formats.lenses import PINHOLE_XI, lens_numbers
 from curvedray.formats.options import check_options
 from curvedray.formats.table import FORMATS, Format, format_named
+
+ENDINGS = {".json": "curvedray", ".npy": "panshot", ".npz": "vipe", ".csv": "asl"}  # which format an ending means
 
 
 def write_cameras(cameras: Cameras, path: str | Path, format: str | None = None, **options: Any) -> None:
@@ -52,12 +55,9 @@ def _put(path: Path, content: bytes | dict[str, bytes]) -> None:
 
 
 def _format_of_ending(path: Path) -> Format:
-    """curvedray's own for .json; otherwise the one format with that ending."""
+    if path.suffix.lower() in ENDINGS:
+        return FORMATS[ENDINGS[path.suffix.lower()]]
     able = [format for format in FORMATS.values() if path.suffix.lower() in format.extensions and format.write]
-    if path.suffix.lower() == ".json":
-        return FORMATS["curvedray"]
-    if len(able) == 1:
-        return able[0]
     names = ", ".join(format.name for format in able or FORMATS.values() if format.write)
     raise InputError(
         str(path), f"a format= ({names})", f"the ending {path.suffix or '(none)'}, which does not decide it"
@@ -66,13 +66,26 @@ def _format_of_ending(path: Path) -> Format:
 
 def _check_lens(cameras: Cameras, format: Format) -> None:
     """Refuse a lens that would be read back as another one."""
-    if "focal" in format.carries and "xi" not in format.carries and cameras.lens.xi.any():
-        raise InputError(
-            f"{format.name} file",
-            "a pinhole lens (xi 0), the only one it can hold",
-            f"xi {cameras.lens.xi.max().item():.4g}",
-            "Write the curvedray or colmap format, or one without a lens (kitti, tum) and keep the lens apart.",
-        )
+    if "focal" not in format.carries:
+        return
+    (width, height), numbers = cameras.lens.size, lens_numbers(cameras).double()
+    fx, fy, cx, cy, xi = numbers.unbind(-1)
+    middle = torch.tensor([width / 2, height / 2], dtype=torch.float64)
+    unlike = {  # what a format may not carry: whether this lens needs it, what the format takes instead
+        "xi": (xi.max() > PINHOLE_XI, "a pinhole lens (xi 0)", f"xi {xi.max():.4g}"),
+        "fy": ((fx / fy - 1).abs().max() > 1e-6, "square pixels", f"focal {fx[0]:g}, {fy[0]:g}"),
+        "center": (
+            (numbers[:, 2:4] - middle).abs().max() > 1e-3,
+            "a lens centred on the image",
+            f"centre {cx[0]:g}, {cy[0]:g} of {width} x {height}",
+        ),
+        "zoom": (bool((numbers != numbers[0]).any()), "one lens for all frames", "one that changes over time"),
+    }
+    for part, (needed, expected, got) in unlike.items():
+        if needed and part not in format.carries:
+            others = ", ".join(i.name for i in FORMATS.values() if i.write and {*unlike, "focal"} <= i.carries)
+            fix = f"Write {others}, or a format without a lens (kitti, tum), and keep the lens apart."
+            raise InputError(f"{format.name} file", f"{expected}, the only one it can hold", got, fix)
 
 
 def _lost(cameras: Cameras, format: Format) -> list[str]:

@@ -22,7 +22,7 @@ from curvedray.errors import InputError
 from curvedray.evaluate.estimators.protocol import Estimate, Frames, filled
 from curvedray.evaluate.estimators.rotation import Pair, average_rotations, pair_of, rotation_share
 from curvedray.evaluate.scores import Failure
-from curvedray.extras import needed
+from curvedray.formats.colmap import pycolmap
 
 EXHAUSTIVE_UP_TO = 40  # frames; beyond, each is matched with its neighbours only
 ROTATION_PIXELS = 1.5  # how far a match may lie from a pure rotation and still agree with it
@@ -47,11 +47,11 @@ class Colmap:
 
     @property
     def version(self) -> str:
-        return f"pycolmap {_pycolmap().__version__}, {self.features} features, motion {self.motion}"
+        return f"pycolmap {pycolmap().__version__}, {self.features} features, motion {self.motion}"
 
     def estimate(self, video: Frames, lens: Lens | None = None, clip: str = "") -> Estimate | Failure:
         """Camera-to-world poses of every frame. Without a lens a pinhole of 65 degrees is assumed, and said so."""
-        colmap = _pycolmap()
+        colmap = pycolmap()
         height, width = video.shape[1:3]
         note = "" if lens else "lens unknown: a pinhole of 65 degrees was assumed"
         lens = lens or Lens.from_fov(65.0, 0.0, width, height)
@@ -199,15 +199,6 @@ def starts(pairs: list[Pair]) -> list[tuple[int, int]]:
 def _standing(model: Any) -> tuple[int, int]:
     """The better model has more frames, then more observations that agree with it."""
     return model.num_reg_images(), model.compute_num_observations()
-
-
-def _pycolmap() -> Any:
-    needed("pycolmap")
-    import pycolmap
-
-    # What fails is returned as a Failure with its reason, so COLMAP itself stays quiet.
-    pycolmap.logging.minloglevel = pycolmap.logging.Level.FATAL.value
-    return pycolmap
 
 
 def _eucm(lens: Lens) -> list[float]:

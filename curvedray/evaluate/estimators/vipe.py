@@ -13,7 +13,6 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 
@@ -21,6 +20,7 @@ from curvedray.cameras import Lens
 from curvedray.errors import InputError
 from curvedray.evaluate.estimators.protocol import Estimate, Frames, filled
 from curvedray.evaluate.scores import Failure
+from curvedray.formats import vipe
 
 PINHOLE_FOV = 90.0  # degrees across the rectified image
 INSTALL = "Install it in an environment of its own with: pip install nvidia-vipe (on PyPI, `vipe` is another project)"
@@ -78,13 +78,10 @@ def read_poses(path: Path, frames: int) -> Estimate | Failure:
     """Camera-to-world poses from ViPE's npz; frames it left out are interpolated and marked."""
     if not path.is_file():
         return Failure(f"ViPE wrote no {path.name}")
-    with np.load(path, allow_pickle=False) as archive:
-        missing = {"data", "inds"} - set(archive.files)
-        if missing:
-            return Failure(f"{path.name} has no {' and no '.join(sorted(missing))}: is it ViPE's?")
-        poses, indices = archive["data"].astype(np.float64), archive["inds"]
-    if poses.shape != (len(indices), 4, 4) or len(indices) == 0 or not np.isfinite(poses).all():
-        return Failure(f"{path.name} holds {poses.shape} for {len(indices)} frames, or numbers that are not finite")
+    try:
+        poses, indices = vipe.read_poses(path)
+    except InputError as error:
+        return Failure(str(error))
     if indices.min() < 0 or indices.max() >= frames:
         return Failure(f"{path.name} speaks of frame {indices.max()}, the video has {frames}")
     full, found = filled({int(i): pose for i, pose in zip(indices, poses, strict=True)}, frames)
