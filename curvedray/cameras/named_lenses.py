@@ -55,7 +55,7 @@ NAMES = {
 FAMILIES = {"pinhole": (1.0, 175.0, 0.0, 0.0), "wide": (90.0, 130.0, 0.3, 0.8), "fisheye": (130.0, 180.0, 0.8, 1.3)}
 
 # The UCM lens nearest to the Mei calibration of KITTI-360's image_02 within 90 degrees of the axis: 0.73 pixels rms.
-# A test reads the calibration and fits it anew. Its centre has the half pixel that formats/mei.py adds, and says why.
+# A test reads the calibration and fits it anew. Its centre has the half pixel that formats/lens_files.py adds.
 KITTI360 = replace(
     ucm_lens(1127.75852, 1127.30723, 717.55906, 706.38020, 1.74376320, (1400, 1400)), max_angle=math.radians(90)
 )

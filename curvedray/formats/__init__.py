@@ -5,7 +5,7 @@ It knows cameras, and how files are read and written; it may not know models, or
 """
 
 from curvedray.formats.detect import Detection, detect_format
-from curvedray.formats.mei import read_lens
+from curvedray.formats.lens_files import read_lens
 from curvedray.formats.of_video import cameras_of_video
 from curvedray.formats.options import GENERAL, Option
 from curvedray.formats.own import cameras_from_json, cameras_to_json

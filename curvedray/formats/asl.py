@@ -73,9 +73,9 @@ def _sensor(source: Source) -> tuple[Tensor, Lens | None]:
     name = kind[1] if kind else "none"
     # OpenCV counts pixels from the first one's centre, we from its corner.
     if name == "equidistant":
-        model: Mei | OpenCVFisheye = OpenCVFisheye(fx, fy, cx + 0.5, cy + 0.5, *k, size=(width, height))
+        model = OpenCVFisheye.of([fx, fy, cx + 0.5, cy + 0.5, *k], (width, height))
     elif name in ("radial-tangential", "radtan"):
-        model = Mei(0.0, *k, fx, fy, cx + 0.5, cy + 0.5, size=(width, height))
+        model = Mei.of([0.0, *k, fx, fy, cx + 0.5, cy + 0.5], (width, height))
     else:
         source.fail("distortion_model", "radial-tangential or equidistant", name)
     numbers = fitted(source, "camera", model)

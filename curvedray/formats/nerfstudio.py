@@ -122,15 +122,14 @@ def write(cameras: Cameras, *, file_path: str = "images/frame_{:05d}.png") -> by
     if shared:
         document.update(zip(keys, numbers[0].tolist(), strict=True))
     document.update(k1=0.0, k2=0.0, p1=0.0, p2=0.0)
+    poses = to_opengl(cameras.world_from_camera.double()).tolist()
     document["frames"] = [
         {
             "file_path": numbered(file_path, i),
             **({} if shared else dict(zip(keys, row, strict=True))),
             "transform_matrix": pose,
         }
-        for i, (row, pose) in enumerate(
-            zip(numbers.tolist(), to_opengl(cameras.world_from_camera.double()).tolist(), strict=True)
-        )
+        for i, (row, pose) in enumerate(zip(numbers.tolist(), poses, strict=True))
     ]
     return (json.dumps(document, indent=2) + "\n").encode()
 

@@ -5,29 +5,54 @@ from dataclasses import dataclass
 
 from curvedray.cameras import Cameras, Unit
 from curvedray.errors import InputError
-from curvedray.formats import colmap, kitti, nerfstudio, own, panshot, realestate, recammaster, tum, vipe
+from curvedray.formats import (
+    ac3d,
+    asl,
+    colmap,
+    gaussian,
+    kitti,
+    llff,
+    megasam,
+    motionctrl,
+    nerfstudio,
+    nerfstudio_list,
+    numpy_poses,
+    own,
+    panshot,
+    realestate,
+    recammaster,
+    trajectorycrafter,
+    tum,
+    vipe,
+)
 from curvedray.formats.options import (
+    BOUNDS,
     CAMERA,
     CAMERA_WRITTEN,
     CLIP,
     FILE_PATH,
+    FRAMES,
     IMAGE_NAME,
     INDEX,
     INTRINSICS,
     NEAR_DEPTH,
     NEAR_DEPTH_WRITTEN,
     NEAR_DEPTHS,
+    POSE,
     PROVENANCE,
+    QUATERNION,
     ROOT,
+    SENSOR,
     SOURCE_SIZE,
     TEXT,
+    TRAJ_NORMALIZATION,
     URL,
     ZERO_YAW,
     Option,
 )
 from curvedray.formats.source import Source
 
-EVERYTHING = frozenset({"focal", "center", "xi", "max_angle", "size", "unit", "fps"})
+EVERYTHING = frozenset({"focal", "fy", "center", "zoom", "xi", "max_angle", "size", "unit", "fps"})
 
 
 @dataclass(frozen=True)
@@ -49,7 +74,7 @@ class Format:
 
 
 LENSLESS: frozenset[str] = frozenset()
-PINHOLE = frozenset({"focal", "center"})
+PINHOLE = frozenset({"focal", "fy", "center", "zoom"})
 
 _ALL = (
     Format(
@@ -100,7 +125,7 @@ _ALL = (
         panshot.detect_request,
         panshot.read_request,
         None,
-        options=(INDEX, ROOT, NEAR_DEPTH, NEAR_DEPTHS, CLIP, ZERO_YAW),
+        options=(INDEX, ROOT, NEAR_DEPTH, NEAR_DEPTHS, CLIP, ZERO_YAW, TRAJ_NORMALIZATION),
     ),
     Format(
         "recammaster",
@@ -130,9 +155,9 @@ _ALL = (
     Format(
         "nerfstudio-path",
         (".json",),
-        "world_from_camera, OpenGL axes, world z up; fov vertical in degrees (Blender's add-on)",
-        "xi and a lens off the centre (refused), max_angle, unit",
-        PINHOLE | {"size", "fps"},
+        "world_from_camera, OpenGL axes, world z up; fov vertical in degrees; perspective or fisheye",
+        "xi, a lens off the centre and pixels that are not square (refused), max_angle, unit",
+        frozenset({"focal", "zoom", "size", "fps"}),
         "arbitrary",
         nerfstudio.detect_path,
         nerfstudio.read_path,
@@ -183,6 +208,7 @@ _ALL = (
         tum.detect,
         tum.read,
         tum.write,
+        options=(QUATERNION,),
     ),
     Format(
         "vipe",
@@ -195,6 +221,112 @@ _ALL = (
         vipe.read,
         vipe.write,
         options=(INTRINSICS,),
+    ),
+    Format(
+        "gaussian-splatting",
+        (".json",),
+        "world_from_camera (its code says W2C), OpenCV axes, fx and fy in pixels, the centre in the middle",
+        "xi and a lens off the centre (refused), max_angle, unit, fps",
+        frozenset({"focal", "fy", "zoom", "size"}),
+        "arbitrary",
+        gaussian.detect,
+        gaussian.read,
+        gaussian.write,
+        write_options=(IMAGE_NAME,),
+    ),
+    Format(
+        "motionctrl",
+        (".json",),
+        "camera_from_world, OpenCV axes, 12 numbers per frame",
+        "lens, unit, fps",
+        LENSLESS,
+        "arbitrary",
+        motionctrl.detect,
+        motionctrl.read,
+        motionctrl.write,
+    ),
+    Format(
+        "asl",
+        (".csv",),
+        "world_from_body, columns named in a header, nanoseconds, quaternion wxyz, metres (EuRoC)",
+        "lens, unit (taken as metric)",
+        frozenset({"fps"}),
+        "metric",
+        asl.detect,
+        asl.read,
+        asl.write,
+        options=(SENSOR,),
+    ),
+    Format(
+        "ac3d",
+        (".json",),
+        "camera_from_world, OpenCV axes, 3x3 intrinsics in pixels of imW x imH",
+        "xi (refused), max_angle, unit, fps",
+        PINHOLE | {"size"},
+        "arbitrary",
+        ac3d.detect,
+        ac3d.read,
+        ac3d.write,
+    ),
+    Format(
+        "llff",
+        (".npy",),
+        "world_from_camera, axes down, right, back; height, width, focal, and near and far per image",
+        "xi, a lens off the centre and pixels that are not square (refused), max_angle, unit, fps",
+        frozenset({"focal", "zoom", "size"}),
+        "arbitrary",
+        llff.detect,
+        llff.read,
+        llff.write,
+        write_options=(BOUNDS,),
+    ),
+    Format(
+        "megasam",
+        (".npz",),
+        "world_from_camera (cam_c2w), OpenCV axes, one 3x3 intrinsic in pixels of images",
+        "xi and a lens that changes (refused), image size, max_angle, unit, fps",
+        frozenset({"focal", "fy", "center"}),
+        "arbitrary",
+        megasam.detect,
+        megasam.read,
+        megasam.write,
+    ),
+    Format(
+        "nerfstudio-list",
+        (".json",),
+        "world_from_camera, OpenGL axes, z up, as `ns-export cameras` lists them (transform, file_path)",
+        "lens, unit, fps",
+        LENSLESS,
+        "arbitrary",
+        nerfstudio_list.detect,
+        nerfstudio_list.read,
+        nerfstudio_list.write,
+        write_options=(FILE_PATH,),
+    ),
+    Format(
+        "numpy-poses",
+        (),
+        "a folder with poses.npy, world_from_camera unless said otherwise, OpenCV axes, and intrinsics.npy",
+        "xi (refused), image size, max_angle, unit, fps",
+        PINHOLE,
+        "arbitrary",
+        numpy_poses.detect,
+        numpy_poses.read,
+        numpy_poses.write,
+        options=(POSE, INTRINSICS),
+        reads_folders=True,
+    ),
+    Format(
+        "trajectorycrafter",
+        (".txt",),
+        "three lines: degrees up and down, degrees left and right, radius shares; 1 is the distance to the middle",
+        "only read",
+        frozenset({"focal", "size"}),
+        "arbitrary",
+        trajectorycrafter.detect,
+        trajectorycrafter.read,
+        None,
+        options=(FRAMES,),
     ),
 )
 FORMATS: dict[str, Format] = {format.name: format for format in _ALL}

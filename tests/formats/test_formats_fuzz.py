@@ -31,6 +31,9 @@ LENS = (
 )
 LENS += b"   k1: 0.02\n   k2: 1.6\n   p1: 0.0\n   p2: 0.0\nprojection_parameters:\n   gamma1: 1336\n   gamma2: 1335\n"
 LENS += b"   u0: 716\n   v0: 705\n"
+UNIK3D = b'{"name": "MEI", "params": [1336, 1335, 716, 705, 0.02, 1.6, 0, 0, 2.2]}'
+SENSOR = b"T_BS:\n  data: [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1]\nresolution: [64, 48]\n"
+SENSOR += b"intrinsics: [30, 30, 32, 24]\ndistortion_model: radtan\ndistortion_coefficients: [0.1, 0, 0, 0]\n"
 
 
 def cameras(xi=0.0):
@@ -43,13 +46,20 @@ def cameras(xi=0.0):
 def good_file(name, folder):
     """A valid file of each format, as bytes."""
     if name == "panshot-request":
-        write_cameras(cameras(), folder / "poses.npy")
-        return json.dumps([{"pose_path": "poses.npy", "x_fov": 100.0, "xi": 0.5, "caption": "a"}]).encode()
+        write_cameras(cameras(), folder / "p.npy")
+        return json.dumps([{"pose_path": "p.npy", "x_fov": 100.0, "xi": 0.5, "caption": "a"}]).encode()
     if name == "nerfstudio":
         frames = [{"file_path": f"f{i}", "transform_matrix": np.eye(4).tolist()} for i in range(3)]
         lens = {"camera_model": "OPENCV_FISHEYE", "w": 64, "h": 48, "fl_x": 30.0, "fl_y": 30.0, "k1": 0.01}
         return json.dumps({**lens, "frames": frames}).encode()
+    if name == "trajectorycrafter":
+        return b"0 2 10 15 12 6 0\n0 -3 -10 -20 0\n0 -0.02 -0.09 0\n"
+    if name == "asl":
+        (folder / "sensor.yaml").write_bytes(SENSOR)
     write_cameras(cameras(), folder / "good", name)
+    if name == "numpy-poses":
+        (folder / "intrinsics.npy").write_bytes((folder / "good" / "intrinsics.npy").read_bytes())
+        return (folder / "good" / "poses.npy").read_bytes()
     return (folder / "good").read_bytes()
 
 
@@ -89,7 +99,7 @@ def survives(read, path, **options):
 
 @pytest.mark.parametrize("name", [name for name in FORMATS if name != "colmap"])
 def test_a_damaged_file_is_read_or_refused(name, tmp_path):
-    chance, path, folder = random.Random(name), tmp_path / "a", tmp_path
+    chance, path, folder = random.Random(name), tmp_path / "poses.npy", tmp_path  # the name that numpy-poses needs
     content = good_file(name, folder)
     path.write_bytes(content)
     assert survives(read_cameras, path)
@@ -126,10 +136,23 @@ def test_a_damaged_colmap_model_is_read_or_refused(text, tmp_path):
         path.write_bytes(good[path])
 
 
-def test_a_damaged_lens_is_read_or_refused(tmp_path):
+@pytest.mark.parametrize("content", [LENS, UNIK3D])
+def test_a_damaged_lens_is_read_or_refused(content, tmp_path):
     chance, path = random.Random(0), tmp_path / "a.yaml"
-    path.write_bytes(LENS)
+    path.write_bytes(content)
     assert survives(read_lens, path, max_angle=80.0)
     for _ in range(30):
-        path.write_bytes(damaged(LENS, chance))
+        path.write_bytes(damaged(content, chance))
         survives(read_lens, path, max_angle=80.0)
+
+
+@pytest.mark.parametrize("part", ["sensor.yaml", "intrinsics.npy"])
+def test_a_damaged_file_of_the_lens_beside_is_read_or_refused(part, tmp_path):
+    chance, name = random.Random(0), {"sensor.yaml": "asl", "intrinsics.npy": "numpy-poses"}[part]
+    path, options = tmp_path / "poses.npy", {"sensor": tmp_path / part} if name == "asl" else {}
+    path.write_bytes(good_file(name, tmp_path))
+    good = (tmp_path / part).read_bytes()
+    assert survives(read_cameras, path, format=name, **options)
+    for _ in range(40):
+        (tmp_path / part).write_bytes(damaged(good, chance))
+        survives(read_cameras, path, format=name, **options)

@@ -59,8 +59,8 @@ def test_no_file_no_content_and_a_folder(tmp_path):
         ("a walk in the park\n", "line 1 has 5 columns, one of them 'a'"),
         (f"https://a.b\n{RE10K}\n{RE10K} 1\n", "line 3: expected 19 numbers, got 20"),
         (f"{RE10K.replace('0.5', '0', 1)}\n", "line 1: expected a focal length above zero"),
-        ("0 1 2 3 0 0 0 0\n", "line 1: expected a quaternion .* length 0"),
-        ("0 1 2 3 0 0 0 2\n", "line 1: expected a quaternion .* length 2"),
+        ("0 1 2 3 0 0 0 1\n1 1 2 3 0 0 0 0\n", "line 2: expected a quaternion .* length 0"),
+        ("0 1 2 3 0 0 0 1\n1 1 2 3 0 0 0 2\n", "line 2: expected a quaternion .* length 2"),
         (f"4 {ROW}\n3 {ROW}\n", "line 2, column 1: expected a frame number above 4"),
         ("{\n  1\n", "line 2: expected JSON"),
         ('{"a": 1}', "JSON with a"),
@@ -78,7 +78,7 @@ def test_no_file_no_content_and_a_folder(tmp_path):
         (json.dumps({**TRANSFORMS, **PATH}), r"nerfstudio \(.*nerfstudio-path \(.*format='nerfstudio'"),
         (json.dumps({"camera_path": [{**PATH["camera_path"][0], "fov": 180}]}), r"camera_path\[0\].fov"),
         (json.dumps({**PATH, "fps": -1}), "field fps"),
-        (json.dumps({**PATH, "camera_type": "fisheye"}), "field camera_type"),
+        (json.dumps({**PATH, "camera_type": "equirectangular"}), "field camera_type"),
     ],
 )
 def test_text_that_is_wrong_somewhere(text, match, tmp_path):
@@ -119,9 +119,9 @@ def test_arrays_that_are_wrong_somewhere(tmp_path):
     good = np.tile(np.eye(4, dtype=np.float32)[:3], (2, 1, 1))
     spoilt = {
         "Is the file complete": None,
-        r"shape \(3, 4\)": good[0],
-        "never unpacked": np.array([{"a": 1}], dtype=object),
-        "real numbers": good.astype(np.complex64),
+        r"NumPy: array \(3, 4\) float32": good[0],
+        r"NumPy: array \(1,\) object": np.array([{"a": 1}], dtype=object),
+        r"NumPy: array .* complex64": good.astype(np.complex64),
         "frame 0: expected finite numbers": good * np.nan,
         "frame 0: expected a rotation": good * 2,
     }
@@ -151,10 +151,10 @@ def test_a_mirrored_world_can_be_said_and_keeps_the_relative_path(tmp_path):
 def test_every_reader_refuses_a_file_of_another_format(tmp_path):
     for name, format in FORMATS.items():
         if format.write and name != "colmap":
-            write_cameras(simple(), tmp_path / name, name)
+            write_cameras(simple(frames=4), tmp_path / name, name)
     for name in FORMATS:
         for other in tmp_path.iterdir():
-            if other.name != name:
+            if other.name != name and (name, other.name) != ("tum", "asl"):  # whose header tells tum the order
                 refused(other, "expected", format=name)
 
 
@@ -208,7 +208,7 @@ def test_what_a_format_leaves_out_is_said(tmp_path, caplog):
 def test_writing_that_cannot_be_done_leaves_nothing(tmp_path):
     with pytest.raises(InputError, match=r"realestate10k, kitti, kitti360, tum.*which does not decide it"):
         write_cameras(simple(), tmp_path / "a.txt")
-    with pytest.raises(InputError, match="square pixels"):
+    with pytest.raises(InputError, match="a lens centred on the image"):
         write_cameras(
             Cameras(Lens.from_fov(90.0).cropped(5, 0, 832, 480), torch.eye(4)[None]),
             tmp_path / "a.json",
@@ -230,4 +230,4 @@ def test_writing_that_cannot_be_done_leaves_nothing(tmp_path):
 
 def test_detection_says_why(tmp_path):
     (tmp_path / "a.txt").write_text(f"{ROW}\n")
-    assert detect_format(tmp_path / "a.txt") == ("kitti", "rows of 12 numbers")
+    assert detect_format(tmp_path / "a.txt") == ("kitti", "rows of 12 numbers with a rotation")
