@@ -6,12 +6,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from curvedray.errors import InputError
 from curvedray.evaluate.metrics import distribution, fidelity, geometry, lens, pose
 from curvedray.evaluate.results import ClipResult
 from curvedray.evaluate.run import METRICS, PROTOCOL
 from curvedray.evaluate.scores import Cell, Metric, Score, group_by
-from curvedray.evaluate.statistics import Interval, paired_difference
+from curvedray.evaluate.statistics import Interval, bootstrap, paired_difference
 from curvedray.inputs import read_json, reading
 from curvedray.tables import markdown_table, plain
 
@@ -248,6 +250,12 @@ def interval_text(interval: Interval) -> str:
     if math.isnan(interval.low):
         return number_text(interval.mean)
     return f"{number_text(interval.mean)} [{number_text(interval.low)}, {number_text(interval.high)}]"
+
+
+def mean_text(values: np.ndarray, digits: int = 3) -> str:
+    """A mean over clips and its interval to so many significant digits, for tables of one kind of number."""
+    interval = bootstrap(values)
+    return f"{interval.mean:.{digits}g} [{interval.low:.{digits}g}, {interval.high:.{digits}g}]"
 
 
 def number_text(value: float) -> str:

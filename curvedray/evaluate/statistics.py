@@ -46,6 +46,20 @@ def bootstrap(values: Float[np.ndarray, " n"], draws: int = DRAWS, seed: int = 0
     return Interval(mean, float(low), float(high))
 
 
+def correlation(
+    asked: Float[np.ndarray, " n"], found: Float[np.ndarray, " n"], draws: int = DRAWS, seed: int = 0
+) -> Interval:
+    """Pearson's r over clips with its percentile interval; NaN where one of the two does not vary."""
+    if asked.std() == 0 or found.std() == 0:
+        return Interval(float("nan"), float("nan"), float("nan"))
+    drawn = resamples(len(asked), draws, seed)
+    a, b = (x[drawn] - x[drawn].mean(1, keepdims=True) for x in (asked, found))
+    size = np.sqrt((a**2).sum(1) * (b**2).sum(1))
+    many = (a * b).sum(1)[size > 0] / size[size > 0]  # a draw of one clip over and over has no correlation
+    low, high = np.percentile(many, [50 * (1 - LEVEL), 50 * (1 + LEVEL)])
+    return Interval(float(np.corrcoef(asked, found)[0, 1]), float(low), float(high))
+
+
 def paired_difference(
     ours: Mapping[str, float], theirs: Mapping[str, float], draws: int = DRAWS, seed: int = 0
 ) -> tuple[Interval, int]:
@@ -75,11 +89,6 @@ def average_rank(
     values = np.array([[table[method][metric] for metric in counted] for method in methods])
     ranks = rankdata(values * sign, axis=0).mean(1)
     return {method: float(rank) for method, rank in zip(methods, ranks, strict=True)}, counted
-
-
-def relative_change(value: float, baseline: float) -> float:
-    """In per cent of the baseline; negative is a fall."""
-    return 100 * (value - baseline) / baseline
 
 
 def strata(xi: Sequence[float]) -> list[str]:

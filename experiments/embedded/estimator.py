@@ -10,29 +10,35 @@ validation clips; the floor in its file is measured once, at the end, on the tes
 import argparse
 import json
 import logging
-import os
 import time
 from dataclasses import asdict
 from pathlib import Path
 
-import numpy as np
 import torch
 import torch.nn.functional as F
-from scipy.spatial.transform import Rotation
-from torch import Generator, Tensor
-from truths import KINDS, Truths, rendered_truths
+from torch import Generator, Tensor, nn
+from truths import Lessons, render_lessons
 
 from curvedray.evaluate.estimators.clip_reader import ClipReader, ReaderShape, Reading, joined
 from curvedray.evaluate.estimators.embedded import save_reader
+from curvedray.evaluate.known import AXES, KINDS, KnownClips, errors_of
 from curvedray.models.embedded.model import EmbeddedModel, load_embedded
+from curvedray.training.checkpoints import (
+    Checkpoint,
+    latest_checkpoint,
+    optimiser_tensors,
+    restore_optimisers,
+    save_checkpoint,
+)
 from curvedray.training.muon import Muon
 from curvedray.world.themes import COLOURS, THEMES
 
 logging.basicConfig(level=logging.INFO, format="%(message)s")
 log = logging.getLogger(__name__)
-AXES = ("pitch", "yaw", "roll", "x", "y", "z")
 TEST_CLIPS = 240
-UNSEEN = 0.85  # of the steps take latents as they are; only the others decode them and look again, at twice the price
+Optimisers = list[torch.optim.Optimizer]
+Names = dict[nn.Parameter, str]
+DIRECT = 0.85  # of the steps take latents as they are; only the others decode and encode them again, at twice the price
 GRAIN = 0.3  # the largest deviation of noise on the latents, which are of mean square one
 
 
@@ -59,7 +65,7 @@ def imperfect(latents: Tensor, random: Generator) -> Tensor:
     return latents * gain + tint + amount(GRAIN, 0.8) * noise + amount(GRAIN, 0.4) * blotches
 
 
-def loss_of(reading: Reading, truth: Truths) -> Tensor:
+def loss_of(reading: Reading, truth: KnownClips) -> Tensor:
     """Squared errors (an absolute error settles on "no motion"), each in a unit that makes it about one at first."""
     known = truth.known.float()
     names = F.cross_entropy(reading.theme, truth.theme)
@@ -77,47 +83,34 @@ def loss_of(reading: Reading, truth: Truths) -> Tensor:
 
 
 @torch.no_grad()
-def errors(reader: ClipReader, model: EmbeddedModel, truth: Truths, grain: float = 0.0) -> dict[str, float]:
+def own_errors(reader: ClipReader, model: EmbeddedModel, lessons: Lessons, grain: float = 0.0) -> dict[str, float]:
     """The estimator's own mean errors on clips whose truth is known, shown through the codec.
 
     `r_` is a correlation over clips of what is read of the last frame with what is true of it.
     """
     random = Generator().manual_seed(0)
     readings = []
-    for part in truth.latents.float().split(40):
+    for part in lessons.latents.float().split(40):
         noise = grain * torch.randn(part.shape, generator=random)
-        readings.append(reader(reader.see(model.decode(part + noise))))
-    said = joined(readings)
-    ours, true = (Rotation.from_rotvec(x.flatten(0, 1).double().numpy()) for x in (said.turn, truth.turn))
-    degrees = np.degrees((ours.inv() * true).magnitude()).reshape(len(truth), -1)[:, 1:]
-    known = truth.known.float()
-    found = {
-        "degrees": degrees.mean(),
-        "metres": (said.shift - truth.shift).norm(dim=-1)[:, 1:].mean(),
-        "fov_degrees": torch.rad2deg((said.fov - truth.fov).abs()).mean(),
-        "xi": (said.xi - truth.xi).abs().mean(),
-        "log_radius": ((said.log_radius - truth.log_radius).abs() * known).sum() / known.sum(),
-        "theme": (said.theme.argmax(-1) == truth.theme).float().mean(),
-        "colour": (said.colour.argmax(-1) == truth.colour).float().mean(),
-        "kind": (said.kind.argmax(-1) == truth.kind).float().mean(),
-    }
-    last_said, last_true = (torch.cat([x.turn[:, -1], x.shift[:, -1]], -1).T.numpy() for x in (said, truth))
-    for axis, a, b in zip(AXES, last_said, last_true, strict=True):
-        found[f"r_{axis}"] = np.corrcoef(a, b)[0, 1]
-    return {name: round(float(value), 4) for name, value in found.items()}
+        readings.append(reader(reader.encode(model.decode(part + noise))))
+    found = errors_of(lessons.truth, joined(readings))
+    means = {name: float(values.mean()) for name, values in found.measures.items()}
+    correlations = {f"r_{axis}": found.correlation(axis).mean for axis in AXES}
+    return {name: round(value, 4) for name, value in (means | correlations).items()}
 
 
 def sentence(found: dict[str, float]) -> str:
     """The floor, as every report prints it."""
     return (
-        f"{found['degrees']:.2g} degrees per frame, {found['metres']:.2g} m, {found['fov_degrees']:.2g} degrees of "
+        f"{found['rotation']:.2g} degrees per frame, {found['metres']:.2g} m, {found['fov']:.2g} degrees of "
         f"field of view, {found['xi']:.2g} of xi; theme {found['theme']:.0%}, colour {found['colour']:.0%}, kind "
         f"{found['kind']:.0%} right: its own errors on {TEST_CLIPS} rendered test clips, seen through the codec"
     )
 
 
-def optimisers_of(reader: ClipReader) -> list[torch.optim.Optimizer]:
-    matrices = [p for n, p in reader.named_parameters() if p.ndim == 2 and n.split(".")[0] in ("thought", "summary")]
+def optimisers_of(reader: ClipReader) -> Optimisers:
+    inner = [p for part in (reader.transformer, reader.summary) for p in part.parameters()]
+    matrices = [p for p in inner if p.ndim == 2]
     chosen = {id(p) for p in matrices}
     rest = [p for p in reader.parameters() if id(p) not in chosen]
     return [Muon(matrices, lr=6e-3), torch.optim.AdamW(rest, lr=2e-3)]
@@ -136,22 +129,19 @@ def main() -> None:
     options = parser.parse_args()
     torch.manual_seed(options.seed)
     model = load_embedded(options.model)
-    train = rendered_truths(model, options.first, options.clips, "train", options.out / "truths")
-    held_out = rendered_truths(model, 0, 120, "val", options.out / "truths")
+    train = render_lessons(model, options.first, options.clips, "train", options.out / "truths")
+    held_out = render_lessons(model, 0, 120, "val", options.out / "truths")
     reader = ClipReader(ReaderShape(tuple(THEMES), tuple(COLOURS), KINDS, model.shape.channels))
     reader.components.load_state_dict(model.codec.state_dict(), strict=False)  # the codec has a decoder besides
     reader.spread.copy_(model.spread)
     optimisers = optimisers_of(reader)
     groups = [group for optimiser in optimisers for group in optimiser.param_groups]
     base_rates = [group["lr"] for group in groups]
-    state, first = options.out / "state.pt", 0
-    if state.exists():
-        saved = torch.load(state, weights_only=True)
-        reader.load_state_dict(saved["reader"])
-        for optimiser, tensors in zip(optimisers, saved["optimisers"], strict=True):
-            optimiser.load_state_dict(tensors)
-        groups = [group for optimiser in optimisers for group in optimiser.param_groups]
-        first = saved["step"]
+    names = {parameter: name for name, parameter in reader.named_parameters()}
+    checkpoints, first = options.out / "checkpoints", 0
+    saved = latest_checkpoint(checkpoints)
+    if saved is not None:
+        first = restore(saved, reader, optimisers, names)
         log.info("going on from step %d", first)
     began, used, smooth = time.time(), time.process_time(), 0.0
     for step in range(first, options.steps):
@@ -161,9 +151,9 @@ def main() -> None:
             group["lr"] = rate * share
         some = train[torch.randint(options.clips, (options.batch,), generator=random)]
         latents = imperfect(some.latents.float(), random)
-        if step >= UNSEEN * options.steps:
-            latents = reader.see(model.decode(latents))
-        loss = loss_of(reader(latents), some)
+        if step >= DIRECT * options.steps:
+            latents = reader.encode(model.decode(latents))
+        loss = loss_of(reader(latents), some.truth)
         for optimiser in optimisers:
             optimiser.zero_grad()
         loss.backward()
@@ -175,22 +165,30 @@ def main() -> None:
             log.info("step %d, loss %.3f", step + 1, smooth)
         if (step + 1) % options.every == 0 or step + 1 == options.steps:
             spent = (time.time() - began, time.process_time() - used)
-            found = {f"grain {grain}": errors(reader.eval(), model, held_out, grain) for grain in (0.0, 0.2)}
+            found = {f"grain {grain}": own_errors(reader.eval(), model, held_out, grain) for grain in (0.0, 0.2)}
             reader.train()
             log.info("step %d, %.0f s (processor %.0f s): %s", step + 1, *spent, found)
-            save_state(state, reader, optimisers, step + 1)
+            save_checkpoint(checkpoints, checkpoint_of(reader, optimisers, names, step + 1, options), keep=1)
     finish(reader.eval(), model, options)
 
 
-def save_state(path: Path, reader: ClipReader, optimisers: list[torch.optim.Optimizer], step: int) -> None:
-    saved = {"reader": reader.state_dict(), "optimisers": [o.state_dict() for o in optimisers], "step": step}
-    torch.save(saved, path.with_suffix(".tmp"))
-    os.replace(path.with_suffix(".tmp"), path)
+def checkpoint_of(
+    reader: ClipReader, optimisers: Optimisers, names: Names, step: int, options: argparse.Namespace
+) -> Checkpoint:
+    recipe = {name: str(value) for name, value in vars(options).items()}
+    return Checkpoint(step, recipe, dict(reader.state_dict()), optimiser_tensors(optimisers, names), {})
+
+
+def restore(saved: Checkpoint, reader: ClipReader, optimisers: Optimisers, names: Names) -> int:
+    """Put everything back as it was; the step to go on from."""
+    reader.load_state_dict(saved.weights)
+    restore_optimisers(optimisers, names, saved.optimiser)
+    return saved.step
 
 
 def finish(reader: ClipReader, model: EmbeddedModel, options: argparse.Namespace) -> None:
     """Measure the floor on test clips and write the whole estimator."""
-    floor = errors(reader, model, rendered_truths(model, 0, TEST_CLIPS, "test", options.out / "truths"))
+    floor = own_errors(reader, model, render_lessons(model, 0, TEST_CLIPS, "test", options.out / "truths"))
     log.info("floor on %d test clips: %s", TEST_CLIPS, json.dumps(floor))
     training = {name: str(value) for name, value in vars(options).items() if name != "out"}
     card = {"floor": floor, "training": training, "shape": asdict(reader.shape)}

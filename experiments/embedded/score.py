@@ -13,14 +13,14 @@ import json
 import logging
 from collections.abc import Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
+import numpy as np
 import torch
 from rich.progress import track
 from rows import weights_of
-from safetensors.torch import load_file, save_file
-from score_tables import WITH_MAP, Seen, Truth, Values, values_of, write_tables
+from score_tables import WITH_MAP, write_tables
 from torch import Tensor
 
 from curvedray.adapter.adapter import Adapter
@@ -29,9 +29,11 @@ from curvedray.data.clips import Batch, VideoShape, batch_of, encoded
 from curvedray.data.sources import WorldFootage
 from curvedray.evaluate.estimators.clip_reader import GRID, Reading
 from curvedray.evaluate.estimators.embedded import Embedded
+from curvedray.evaluate.known import ClipErrors, KnownClips, errors_of
 from curvedray.evaluate.metrics.fidelity import psnr
-from curvedray.files import whole_file
+from curvedray.files import whole_file, write_tensors
 from curvedray.generation.generate import generate_batch, noise_for
+from curvedray.inputs import read_tensors
 from curvedray.media.image import write_png
 from curvedray.media.pictures import contact_sheet
 from curvedray.media.pixels import frames_from_video, video_from_frames
@@ -73,15 +75,16 @@ class Setting:
     estimator: Embedded
     clips: list[WorldClip]
     runs: Path
-    kept: Path  # where what is seen is kept, for this model and estimator alone
+    truth: KnownClips
+    kept: Path  # the folder for what is read, by this model and estimator alone
 
-    def place(self, run: str | None, what: str) -> Path:
-        """Where something of a run is kept: by the run's folder, which another recipe never has."""
+    def file(self, run: str | None, what: str) -> Path:
+        """The file that keeps something of a run: named by the run's folder, which another recipe never has."""
         adapter = "none" if run is None else weights_of(run, self.runs).parent.name
         return self.kept / f"{adapter}-{what}.safetensors"
 
     def videos(self, row: Row) -> Path:
-        return self.place(row.run, f"{row.guidance:g}{'-map' * row.mapped}")
+        return self.file(row.run, f"{row.guidance:g}{'-map' * row.mapped}")
 
 
 def adapter_of(setting: Setting, run: str | None) -> Adapter | None:
@@ -107,8 +110,8 @@ def given(maps: list[RadialMap]) -> tuple[RadialInterval, Tensor]:
     return RadialInterval(mu, sigma), torch.stack(masks)
 
 
-def seen(setting: Setting, row: Row) -> Seen:
-    """What is seen in a row's videos, made now or before; the first few videos are kept to be looked at."""
+def score_row(setting: Setting, row: Row) -> ClipErrors:
+    """Errors of a row's videos, made now or before; the first few videos are kept to be looked at."""
     path = setting.videos(row)
     if not path.is_file():
         adapter = adapter_of(setting, row.run)
@@ -131,12 +134,12 @@ def seen(setting: Setting, row: Row) -> Seen:
             )
         if adapter is not None:
             adapter.detach()
-        keep(path, setting, torch.cat(videos))
-    return kept(path)
+        write_reading(path, setting, torch.cat(videos))
+    return with_decibels(setting.truth, path)
 
 
-def seen_in_real_clips(setting: Setting) -> Seen:
-    """The floor: the true clips, through the codec."""
+def read_real_clips(setting: Setting) -> Path:
+    """The floor: the true clips, through the codec; the file of what was read from them."""
     path = setting.kept / "real.safetensors"
     if not path.is_file():
         videos = []
@@ -144,31 +147,32 @@ def seen_in_real_clips(setting: Setting) -> Seen:
             pixels = video_from_frames(torch.stack([clip.video for clip in some]))
             shown = setting.model.decode(setting.model.encode(pixels))
             videos.append(frames_from_video(shown))
-        keep(path, setting, torch.cat(videos))
-    return kept(path)
+        write_reading(path, setting, torch.cat(videos))
+    return path
 
 
-def keep(path: Path, setting: Setting, videos: Tensor) -> None:
+def write_reading(path: Path, setting: Setting, videos: Tensor) -> None:
     said = setting.estimator.read(videos)
     tensors = {field.name: getattr(said, field.name).contiguous() for field in fields(Reading)}
     pairs = zip(videos, setting.clips, strict=True)
     tensors["decibels"] = torch.tensor([psnr(video.numpy(), clip.video.numpy()) for video, clip in pairs])
-    with whole_file(path) as temporary:
-        save_file(tensors | {"videos": videos[:SHOWN].contiguous()}, temporary)
+    write_tensors(path, tensors | {"videos": videos[:SHOWN]})
 
 
-def kept(path: Path) -> Seen:
-    tensors = load_file(path)
-    return Seen(Reading(*(tensors[field.name] for field in fields(Reading))), tensors["decibels"])
+def with_decibels(truth: KnownClips, path: Path) -> ClipErrors:
+    """Errors of what was read, and how near the videos are to the exact rendering."""
+    tensors, _ = read_tensors(path)
+    errors = errors_of(truth, Reading(*(tensors[field.name] for field in fields(Reading))))
+    return replace(errors, measures=errors.measures | {"decibels": tensors["decibels"].double().numpy()})
 
 
 @torch.no_grad()
-def denoising(setting: Setting, run: str | None) -> dict[str, Tensor]:
+def denoise_clips(setting: Setting, run: str | None) -> dict[str, Tensor]:
     """Each clip's flow-matching error at each noise level, the noise the same for every adapter; and the radial
     head's mean absolute error in log radius, over the tokens whose radius is known."""
-    path = setting.place(run, "denoising")
+    path = setting.file(run, "denoising")
     if path.is_file():
-        return load_file(path)
+        return read_tensors(path)[0]
     model, adapter = setting.model, adapter_of(setting, run)
     own = model.defaults
     shape = VideoShape(own.frames, own.height, own.width)
@@ -193,8 +197,7 @@ def denoising(setting: Setting, run: str | None) -> dict[str, Tensor]:
     if adapter is not None:
         adapter.detach()
     tensors = {name: torch.cat(parts) for name, parts in found.items()}
-    with whole_file(path) as temporary:
-        save_file(tensors, temporary)
+    write_tensors(path, tensors)
     return tensors
 
 
@@ -211,9 +214,9 @@ def split_of(setting: Setting) -> Split:
     return "test" if setting.clips[0].id.startswith("test") else "val"
 
 
-def picture(setting: Setting, rows: list[Row], out: Path) -> None:
+def write_pictures(setting: Setting, rows: list[Row], out: Path) -> None:
     """The first clips: the truth, then every row, five frames each."""
-    videos = {row.name: load_file(setting.videos(row))["videos"] for row in rows}
+    videos = {row.name: read_tensors(setting.videos(row))[0]["videos"] for row in rows}
     for number, clip in enumerate(setting.clips[:SHOWN]):
         strips = [("exact", clip.video), *((name, made[number]) for name, made in videos.items())]
         frames = torch.cat([video[::4] for _, video in strips]).repeat_interleave(2, 1).repeat_interleave(2, 2)
@@ -238,25 +241,26 @@ def main() -> None:
     clips = [world_clip(i, options.split) for i in track(range(options.clips), "rendering the truth")]
     seen_by = hashlib.sha256((options.model or WEIGHTS).read_bytes() + estimator.version.encode()).hexdigest()[:8]
     kept_in = options.runs / f"scores-{options.split}-{options.clips}-{seen_by}"
-    setting = Setting(model, estimator, clips, options.runs, kept_in)
+    truth = KnownClips.of(clips)
+    setting = Setting(model, estimator, clips, options.runs, truth, kept_in)
     rows = [Row(None), *(Row(run, scale) for run in options.rows for scale in scales)]
     if "crepe_mix" in options.rows:
         rows.append(Row("crepe_mix", scales[-1], mapped=True))
 
-    truth = Truth.of(clips)
-    real = seen_in_real_clips(setting)
-    values: dict[str, Values] = {
-        "real clips (the estimator's floor)": values_of(truth, real),
-        "no motion": values_of(truth, Seen(truth.standing_still())),
-        "shuffled cameras": values_of(truth.shuffled(), real),
+    real = read_real_clips(setting)
+    values = {
+        "real clips (the estimator's floor)": with_decibels(truth, real),
+        "no motion": errors_of(truth, truth.without_looking()),
+        "shuffled cameras": with_decibels(truth.with_next_cameras(), real),
     }
     for row in rows:
-        values[row.name] = values_of(truth, seen(setting, row))
-    losses = {run or "no adapter": denoising(setting, run) for run in (None, *options.rows)}
-    write_tables(options.out, truth, values, losses, estimator, len(clips), options.split)
+        values[row.name] = score_row(setting, row)
+    losses = {run or "no adapter": denoise_clips(setting, run) for run in (None, *options.rows)}
+    families = np.array([clip.family for clip in clips])
+    write_tables(options.out, truth, families, values, losses, estimator.version, options.split)
     with whole_file(options.out / "rows.json") as temporary:
         temporary.write_text(json.dumps({name: value.to_json() for name, value in values.items()}, indent=1))
-    picture(setting, rows, options.runs / f"pictures-{options.split}")
+    write_pictures(setting, rows, options.runs / f"pictures-{options.split}")
     log.info("wrote %s", options.out)
 
 

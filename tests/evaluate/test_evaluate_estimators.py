@@ -271,7 +271,7 @@ def test_colmap_recovers_a_fisheye_clip():
     assert isinstance(answer, Estimate), answer
     assert answer.found.all()
     errors = pose_errors(truth, answer.poses)
-    assert errors.degrees_a_frame < 0.3
+    assert errors.degrees_per_frame < 0.3
     assert errors.trans_err < 0.05 * len(video)
 
 
@@ -282,7 +282,7 @@ def test_colmap_recovers_a_pan_without_parallax():
     video, truth = clip(4, lens, move=0.0)
     answer = Colmap(features=800).estimate(video, lens)
     assert answer.note == "rotation only"
-    assert pose_errors(truth, answer.poses).degrees_a_frame < 0.3
+    assert pose_errors(truth, answer.poses).degrees_per_frame < 0.3
 
 
 def test_colmap_says_why_it_failed():
@@ -304,7 +304,7 @@ def test_colmap_places_every_frame_of_longer_clips(hfov, xi, move):
     answer = Colmap().estimate(video, lens)
     assert isinstance(answer, Estimate), answer
     assert answer.found.all()
-    assert pose_errors(truth, answer.poses).degrees_a_frame < 0.3
+    assert pose_errors(truth, answer.poses).degrees_per_frame < 0.3
 
 
 @pytest.mark.slow
@@ -316,5 +316,5 @@ def test_colmap_follows_a_lens_that_changes_and_repeats_itself():
     zooming = lens.zoomed(torch.linspace(1.0, 1.3, 7))
     video = np.concatenate([render(zooming[k], path[k : k + 1]) for k in range(7)])
     answers = [Colmap().estimate(video, zooming) for _ in range(2)]
-    assert pose_errors(path, answers[0].poses).degrees_a_frame < 0.3
+    assert pose_errors(path, answers[0].poses).degrees_per_frame < 0.3
     np.testing.assert_array_equal(answers[0].poses, answers[1].poses)

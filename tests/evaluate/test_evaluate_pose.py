@@ -29,7 +29,7 @@ def rigid(seed: int) -> np.ndarray:
 
 def test_equal_paths_have_no_error():
     errors = pose_errors(path(), path())
-    assert (errors.rot_err, errors.trans_err, errors.cam_mc, errors.degrees_a_frame) == (0, 0, 0, 0)
+    assert (errors.rot_err, errors.trans_err, errors.cam_mc, errors.degrees_per_frame) == (0, 0, 0, 0)
     assert errors.ate < 1e-12
     assert not errors.near_static
 
@@ -41,7 +41,7 @@ def test_a_known_turn_gives_its_known_sum():
     turned[1:, :3, :3] = Rotation.from_euler("y", 10, degrees=True).as_matrix()
     errors = pose_errors(truth, turned)
     assert errors.rot_err == pytest.approx(4 * np.radians(10))  # the first frame is the origin of both
-    assert errors.degrees_a_frame == pytest.approx(4 * 10 / 5)
+    assert errors.degrees_per_frame == pytest.approx(4 * 10 / 5)
     assert errors.trans_err == pytest.approx(0)
     assert errors.cam_mc == pytest.approx(4 * 2 * np.sqrt(2) * np.sin(np.radians(5)))
 

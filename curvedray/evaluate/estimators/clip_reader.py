@@ -1,11 +1,11 @@
 """The network behind the `embedded` estimator: a clip of the procedural world -> its cameras, lens, radii and caption.
 
-It looks at a clip through the codec's principal components, the first frame and every four after it, and lets the
-tokens of all latent frames attend to one another. What it says of a latent frame is of its last video frame: 0, 4, 8,
-12, 16. The world's court is always the same size, so distances are in metres.
+It encodes a clip with the codec's principal components, the first frame and every four after it, and lets the tokens of
+all latent frames attend to one another. What it answers for a latent frame is of its last video frame: 0, 4, 8, 12,
+16. The world's court is always the same size, so distances are in metres.
 
     b clip   c latent channel   t latent frame   i j latent pixel   y x token of the 4 x 6 grid   p token of a frame
-    s place in the caption
+    s slot in the caption: left, right, behind
 """
 
 from collections.abc import Sequence
@@ -16,12 +16,13 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from curvedray.configs import check_laws, whole
 from curvedray.models.embedded.codec import PatchComponents
 from curvedray.models.embedded.model import GRID
 
-SEEN = 96  # channels of the eye's first layer
-PLACES = 3  # left, right, behind
-MIDDLE_FOV, MIDDLE_XI, MIDDLE_LOG_RADIUS = 2.0, 0.5, 1.5  # of the world's clips; what an untrained network says
+STEM = 96  # channels of the convolutions before the tokens
+SLOTS = 3  # things a caption can name: left, right, behind
+MIDDLE_FOV, MIDDLE_XI, MIDDLE_LOG_RADIUS = 2.0, 0.5, 1.5  # of the world's clips; what an untrained network answers
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,14 @@ class ReaderShape:
     width: int = 128
     layers: int = 4
     heads: int = 4
+
+    def __post_init__(self) -> None:
+        laws = [
+            (name, 1 <= len(getattr(self, name)) <= 1000, "1 to 1000 words") for name in ("themes", "colours", "kinds")
+        ]
+        for name, most in (("channels", 1024), ("width", 4096), ("layers", 64), ("heads", 64)):
+            laws.append((name, whole(getattr(self, name), 1, most), f"a whole number from 1 to {most}"))
+        check_laws(self, [*laws, ("width", self.width % max(self.heads, 1) == 0, f"a multiple of {self.heads} heads")])
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +66,7 @@ def joined(readings: Sequence[Reading]) -> Reading:
 
 
 class ClipReader(nn.Module):
-    """Video -> latents (`see`) -> Reading. Nothing of its components is trained."""
+    """Video -> latents (`encode`) -> Reading. Its principal components are the codec's and are not trained."""
 
     spread: Tensor
 
@@ -66,39 +75,40 @@ class ClipReader(nn.Module):
         self.shape, width = shape, shape.width
         self.components = PatchComponents(shape.channels)
         self.register_buffer("spread", torch.ones(shape.channels, 2))  # of latents: in the first frame, and after it
-        # The first latent frame stands for one video frame and has components of its own, so an eye of its own too.
-        self.first, self.rest = (nn.Conv3d(shape.channels, SEEN, (1, 3, 3), padding=(0, 1, 1)) for _ in range(2))
-        self.eye = nn.Sequential(
-            nn.GroupNorm(4, SEEN), nn.SiLU(), nn.Conv3d(SEEN, width, (1, 3, 3), (1, 2, 2), padding=(0, 1, 1))
+        # The first latent frame stands for one video frame and has components of its own, so a layer of its own too.
+        self.first, self.rest = (nn.Conv3d(shape.channels, STEM, (1, 3, 3), padding=(0, 1, 1)) for _ in range(2))
+        self.stem = nn.Sequential(
+            nn.GroupNorm(4, STEM), nn.SiLU(), nn.Conv3d(STEM, width, (1, 3, 3), (1, 2, 2), padding=(0, 1, 1))
         )
-        self.place = nn.Parameter(torch.randn(GRID.tokens, width) * 0.02)
+        self.position = nn.Parameter(torch.randn(GRID.tokens, width) * 0.02)
         layer = nn.TransformerEncoderLayer(
             width, shape.heads, 4 * width, 0.0, "gelu", batch_first=True, norm_first=True
         )
-        self.thought = nn.TransformerEncoder(layer, shape.layers, nn.LayerNorm(width), enable_nested_tensor=False)
-        self.summary = nn.Sequential(nn.Linear(GRID.patches * width, width), nn.SiLU())  # where a token is matters
+        self.transformer = nn.TransformerEncoder(layer, shape.layers, nn.LayerNorm(width), enable_nested_tensor=False)
+        # Which token it is matters, so a frame's tokens are joined and not averaged.
+        self.summary = nn.Sequential(nn.Linear(GRID.patches * width, width), nn.SiLU())
         self.motion = nn.Linear(width, 6)
-        self.glass = nn.Linear(width, 2)
+        self.lens = nn.Linear(width, 2)
         self.distance = nn.Linear(width, 1)
-        self.classes = (len(shape.themes), PLACES * (len(shape.colours) + 1), PLACES * (len(shape.kinds) + 1))
+        self.classes = (len(shape.themes), SLOTS * (len(shape.colours) + 1), SLOTS * (len(shape.kinds) + 1))
         self.caption = nn.Linear(width, sum(self.classes))
 
-    def see(self, video: Float[Tensor, "b 3 frames h w"]) -> Float[Tensor, "b c t i j"]:
+    def encode(self, video: Float[Tensor, "b 3 frames h w"]) -> Float[Tensor, "b c t i j"]:
         """Latents of a video in [-1, 1], 17 frames of 64 x 96."""
         return self.components.encode(video)
 
     def forward(self, latents: Float[Tensor, "b c t i j"]) -> Reading:
         first, rest = self.spread.unbind(-1)
-        looked = [
+        stems = [
             self.first(latents[:, :, :1] / first[:, None, None, None]),
             self.rest(latents[:, :, 1:] / rest[:, None, None, None]),
         ]
-        tokens = rearrange(self.eye(torch.cat(looked, 2)), "b d t y x -> b (t y x) d")
-        tokens = self.thought(tokens + self.place)
+        tokens = rearrange(self.stem(torch.cat(stems, 2)), "b d t y x -> b (t y x) d")
+        tokens = self.transformer(tokens + self.position)
         summary = self.summary(rearrange(tokens, "b (t p) d -> b t (p d)", t=GRID.frames))
         motion = self.motion(summary)
-        motion = motion - motion[:, :1]  # the first frame is where motion is measured from
-        fov, xi = self.glass(summary).mean(1).unbind(-1)
+        motion = motion - motion[:, :1]  # motion is measured from the first frame
+        fov, xi = self.lens(summary).mean(1).unbind(-1)
         theme, colour, kind = self.caption(summary).mean(1).split(self.classes, -1)
         distance = rearrange(self.distance(tokens), "b (t y x) 1 -> b t y x", t=GRID.frames, y=GRID.rows)
         return Reading(
@@ -108,6 +118,6 @@ class ClipReader(nn.Module):
             xi + MIDDLE_XI,
             distance + MIDDLE_LOG_RADIUS,
             theme,
-            rearrange(colour, "b (s c) -> b s c", s=PLACES),
-            rearrange(kind, "b (s c) -> b s c", s=PLACES),
+            rearrange(colour, "b (s c) -> b s c", s=SLOTS),
+            rearrange(kind, "b (s c) -> b s c", s=SLOTS),
         )

@@ -17,25 +17,30 @@ import torch
 import torch.nn.functional as F
 from einops import rearrange
 from jaxtyping import Float, UInt8
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from scipy.spatial.transform import Rotation
 from torch import Tensor
 
 from curvedray.cameras import Lens
 from curvedray.cameras.lens import widest_angle
+from curvedray.configs import config_of
 from curvedray.errors import InputError
 from curvedray.evaluate.estimators.clip_reader import GRID, ClipReader, ReaderShape, Reading, joined
 from curvedray.evaluate.estimators.protocol import Estimate, Frames, UpAndLens, filled
 from curvedray.evaluate.metrics.lens import up_directions
 from curvedray.evaluate.scores import Failure
-from curvedray.files import whole_file
+from curvedray.files import write_tensors
+from curvedray.inputs import MB, parsed_json, read_tensors
 from curvedray.media.pixels import video_from_frames
 
 WEIGHTS = Path(__file__).parents[2] / "assets" / "embedded_estimator.safetensors"
 FRAMES, HEIGHT, WIDTH = GRID.video_frames, GRID.rows * GRID.stride[1], GRID.cols * GRID.stride[2]
-NARROWEST, SPARE = 0.1, 0.02  # radians: the least field it may name, and what it leaves to the widest a lens can see
+NARROWEST, SPARE = (
+    0.1,
+    0.02,
+)  # radians: its narrowest field, and what it stays below the widest of a lens
 BATCH = 16
+LARGEST = 500 * MB  # of an estimator's file
+OLDER_NAMES = {"eye": "stem", "place": "position", "thought": "transformer", "glass": "lens"}  # of weights
 
 
 @dataclass(frozen=True)
@@ -59,7 +64,7 @@ class Embedded:
         reason = unreadable(tuple(videos.shape[1:4]))
         if reason:
             raise InputError("videos", f"{FRAMES} frames of {WIDTH} x {HEIGHT}, or that enlarged", reason)
-        return joined([self.reader(self.reader.see(as_seen(some))) for some in videos.split(BATCH)])
+        return joined([self.reader(self.reader.encode(at_reading_size(some))) for some in videos.split(BATCH)])
 
     def estimate(self, video: Frames, lens: Lens | None = None, clip: str = "") -> Estimate | Failure:
         reason = unreadable(video.shape[:3])
@@ -68,7 +73,7 @@ class Embedded:
         reading = self.read(torch.from_numpy(video)[None])
         path = poses(reading)[0]
         all_poses, found = filled(dict(zip(range(0, FRAMES, GRID.stride[0]), path, strict=True)), FRAMES)
-        lens_read = glass(reading, 0, (video.shape[2], video.shape[1]))
+        lens_read = lens_of(reading, 0, (video.shape[2], video.shape[1]))
         view = UpAndLens(up_directions(torch.from_numpy(path)).numpy(), lens_read)
         radial = reading.log_radius[0].double().exp().numpy()
         return Estimate(all_poses, found, view, radial, f"reads as {self.caption(reading, 0)}")
@@ -95,7 +100,7 @@ def unreadable(shape: tuple[int, ...]) -> str:
     return f"this video is smaller, {width} x {height}" if height < HEIGHT else ""
 
 
-def as_seen(videos: UInt8[Tensor, "b t h w 3"]) -> Float[Tensor, "b 3 t rows cols"]:
+def at_reading_size(videos: UInt8[Tensor, "b t h w 3"]) -> Float[Tensor, "b 3 t rows cols"]:
     """Pixels in [-1, 1] at the size it was trained on, larger ones averaged over areas."""
     frames = rearrange(video_from_frames(videos), "b c t h w -> (b t) c h w")
     small = F.interpolate(frames, (HEIGHT, WIDTH), mode="area")
@@ -112,7 +117,7 @@ def poses(reading: Reading) -> Float[np.ndarray, "b t 4 4"]:
     return paths
 
 
-def glass(reading: Reading, clip: int, size: tuple[int, int]) -> Lens:
+def lens_of(reading: Reading, clip: int, size: tuple[int, int]) -> Lens:
     """One clip's lens at an image (width, height), kept to what a lens can be."""
     xi = reading.xi[clip].double().clamp_min(0)
     widest = 2 * widest_angle(xi) - SPARE
@@ -122,10 +127,9 @@ def glass(reading: Reading, clip: int, size: tuple[int, int]) -> Lens:
 
 def save_reader(reader: ClipReader, path: Path, floor: str, card: dict[str, Any] | None = None) -> None:
     """All of it as one safetensors file in half precision; its sizes, its floor and its card are in the header."""
-    tensors = {name: tensor.detach().half().contiguous() for name, tensor in reader.state_dict().items()}
     header = {"shape": asdict(reader.shape), "floor": floor, "card": card or {}}
-    with whole_file(path) as temporary:  # one entry, as several would come in any order
-        save_file(tensors, temporary, {"curvedray": json.dumps(header, sort_keys=True)})
+    tensors = {name: tensor.half() for name, tensor in reader.state_dict().items()}
+    write_tensors(path, tensors, {"curvedray": json.dumps(header, sort_keys=True)})
 
 
 def load_reader(path: Path = WEIGHTS) -> tuple[ClipReader, str]:
@@ -133,13 +137,33 @@ def load_reader(path: Path = WEIGHTS) -> tuple[ClipReader, str]:
     if not path.exists():
         fix = "Choose another estimator, or train it: experiments/embedded/estimator.py."
         raise InputError("estimator embedded", f"its weights in {path.name}", "none there", fix)
-    try:
-        with safe_open(path, "pt") as file:
-            header: dict[str, Any] = json.loads((file.metadata() or {})["curvedray"])
-            tensors = {name: file.get_tensor(name).float() for name in file.keys()}  # noqa: SIM118 (not a dict)
-        sizes: dict[str, Any] = {name: tuple(x) if isinstance(x, list) else x for name, x in header["shape"].items()}
-        reader, floor = ClipReader(ReaderShape(**sizes)), str(header["floor"])
-        reader.load_state_dict(tensors)
-    except (SafetensorError, KeyError, TypeError, RuntimeError) as error:
-        raise InputError(f"estimator {path.name}", "a whole file of save_reader", error) from error
-    return reader.eval().requires_grad_(False), floor
+    name = f"estimator {path.name}"
+    tensors, header = read_tensors(path, "an estimator's weights", LARGEST)
+    record = parsed_json(header.get("curvedray", "null"), name, "a header of save_reader")
+    if not isinstance(record, dict) or not isinstance(record.get("floor"), str):
+        raise InputError(name, "a whole file of save_reader", "one without its shape and floor")
+    shape = config_of(ReaderShape, record.get("shape"), f"{name}, shape")
+    with torch.device("meta"):  # sizes alone: nothing is made before the file is known to hold it
+        reader = ClipReader(shape)
+    stored = {_current_name(key): tensor for key, tensor in tensors.items()}
+    check_tensors(name, stored, reader.state_dict())
+    reader.load_state_dict({key: tensor.float() for key, tensor in stored.items()}, assign=True)
+    return reader.eval().requires_grad_(False), record["floor"]
+
+
+def check_tensors(name: str, stored: dict[str, Tensor], wanted: dict[str, Tensor]) -> None:
+    """Refuse what is missing or too much, of another size, no fractions, or not finite."""
+    for key in sorted(stored.keys() ^ wanted.keys()):
+        raise InputError(name, "a whole file of save_reader", f"one {'with' if key in stored else 'without'} {key}")
+    for key, tensor in stored.items():
+        if tensor.shape != wanted[key].shape or not tensor.is_floating_point():
+            got = f"{str(tensor.dtype).removeprefix('torch.')} {tuple(tensor.shape)}"
+            raise InputError(f"{name}, {key}", f"fractions of shape {tuple(wanted[key].shape)}", got)
+        if not tensor.float().isfinite().all():
+            raise InputError(f"{name}, {key}", "finite numbers", "infinite ones or NaN")
+
+
+def _current_name(key: str) -> str:
+    """A weight's name here, where older files have another."""
+    first, dot, rest = key.partition(".")
+    return f"{OLDER_NAMES.get(first, first)}{dot}{rest}"

@@ -37,7 +37,7 @@ class PoseErrors:
     rot_err: float  # radians, summed over frames
     trans_err: float  # no unit, summed over frames
     cam_mc: float  # no unit, summed over frames
-    degrees_a_frame: float  # mean over all frames, the first (always zero) included
+    degrees_per_frame: float  # mean over all frames, the first (always zero) included
     ate: float  # root mean square, in the unit of the true path
     near_static: bool  # the true path hardly moves: trans_err and cam_mc are noise, report them apart
     frames: int
@@ -45,7 +45,7 @@ class PoseErrors:
 
     def scores(self, clip: str) -> list[Score]:
         """As records; a near-static clip has no TransErr and CamMC worth averaging."""
-        values = (self.rot_err, self.trans_err, self.cam_mc, self.degrees_a_frame, self.ate)
+        values = (self.rot_err, self.trans_err, self.cam_mc, self.degrees_per_frame, self.ate)
         noise = (TRANS_ERR, CAM_MC) if self.near_static else ()
         return [metric.of(clip, value) for metric, value in zip(METRICS, values, strict=True) if metric not in noise]
 
@@ -75,7 +75,7 @@ def pose_errors(truth: Num[Array, "t r 4"], estimate: Num[Array, "s q 4"], strid
         rot_err=float(angles.sum()),
         trans_err=float(np.linalg.norm(a[:, :, 3] - b[:, :, 3], axis=-1).sum()),
         cam_mc=float(np.linalg.norm(a - b, axis=(1, 2)).sum()),
-        degrees_a_frame=float(np.degrees(angles.mean())),
+        degrees_per_frame=float(np.degrees(angles.mean())),
         ate=umeyama_ate(true[:, :, 3], found[:, :, 3]),
         near_static=largest < STATIC_BELOW,
         frames=len(a),
