@@ -17,11 +17,12 @@ EXTRAS = {
     "wan": ("Wan's text encoder", ("accelerate", "ftfy", "sentencepiece", "transformers")),
     "train": ("training", ("accelerate",)),
     "sfm": ("COLMAP files, and scoring videos with structure from motion", ("pycolmap",)),
+    "exr": ("OpenEXR pictures of distances", ("openexr",)),
     "plots": ("the plots of examples/ and benchmarks/", ("matplotlib",)),
     "docs": ("building the documentation", ("mkdocs-material", "mkdocstrings")),
     "dev": ("working on curvedray itself", ("beartype", "hypothesis", "mypy", "pytest", "ruff")),
 }
-IMPORTED_AS = {"pillow": "PIL"}  # where a package is imported by another name than pip knows
+IMPORTED_AS = {"pillow": "PIL", "openexr": "OpenEXR"}  # where a package is imported by another name than pip knows
 
 
 class MissingExtra(InputError):

@@ -19,7 +19,7 @@ MapFile = Annotated[Path, typer.Argument(help="A map: .npz with `radius` in metr
 
 def register(app: typer.Typer) -> None:
     radial = typer.Typer(help="Make, show, check and change maps of distances.", no_args_is_help=True)
-    for command in (block, show, check, edit):
+    for command in (block, convert, edit, show, check):
         radial.command()(command)
     app.add_typer(radial, name="radial")
 
@@ -65,6 +65,59 @@ def block(
         typer.echo(f"  {one}")
     typer.echo(_says(made.map))
     typer.echo(f"wrote {output}" + (f" and {preview}" if preview else ""))
+
+
+def convert(
+    source: Annotated[Path, typer.Argument(help="A .npz/.npy, .exr, 16-bit .png, .pfm, or a folder of frames.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help=".npz; or .ply, or a folder for --to exr|png.")],
+    meaning: Annotated[
+        str | None, typer.Option(help="`radius` from the camera, or `z` along its axis. Never guessed.")
+    ] = None,
+    scale: Annotated[str, typer.Option(help="Metres per stored unit, or m, cm, mm, kitti, scannet.")] = "m",
+    lens: Annotated[str | None, typer.Option(help="The lens by name; needed for `z`, and for a point cloud.")] = None,
+    size: Annotated[str | None, typer.Option(help="WIDTHxHEIGHT of the video; the map is cropped as it is.")] = None,
+    frames: Annotated[int | None, typer.Option(help="Take so many frames, evenly in time.")] = None,
+    near: Annotated[float | None, typer.Option(help="Near distance in metres (5th percentile).")] = None,
+    channel: Annotated[str | None, typer.Option(help="An EXR's channel, where several could be meant.")] = None,
+    move: Annotated[str | None, typer.Option(help="The camera's moves, for a point cloud.")] = None,
+    to: Annotated[str | None, typer.Option(help="exr or png: write frames into a folder instead.")] = None,
+) -> None:
+    """Turn depth of other programs into a map, or a map into EXR, 16-bit PNG or a point cloud (.ply)."""
+    from curvedray.cameras.named_lenses import named_lens
+    from curvedray.moves.trajectory import trajectory
+    from curvedray.radial.convert import convert as read
+    from curvedray.radial.convert import write_frames, write_ply
+    from curvedray.radial.map import read_radial_map, write_radial_map
+
+    own = source.suffix.lower() == ".npz" and meaning is None
+    if own:
+        found = read_radial_map(source, near)
+    else:
+        if meaning not in ("radius", "z"):
+            fix = "Blender's depth pass and most depth cameras store z; a panorama's or lidar's distance is a radius."
+            raise InputError("--meaning", "radius or z", meaning or "nothing", fix)
+        image = pixels(size)
+        shaped = None if lens is None else named_lens(lens, *(image or (96, 64)))
+        if lens is not None and image is None:
+            raise InputError("--size", "the video's WIDTHxHEIGHT, as a lens is given", "none")
+        converted = read(
+            *(source, meaning), scale=scale, lens=shaped, frames=frames, size=image, near=near, channel=channel
+        )
+        found = converted.map
+        for note in converted.notes:
+            typer.echo(note)
+    if to is not None:
+        written = write_frames(found, output, to)
+    elif output.suffix.lower() == ".ply":
+        if lens is None:
+            raise InputError("--lens", "the lens, to place the points", "none")
+        _, height, width = found.radius.shape
+        sized = named_lens(lens, width, height)
+        cameras = trajectory(move or "static", sized, len(found.radius), unit="metric", near=found.near)
+        written = [write_ply(found, cameras, output)]
+    else:
+        written = [write_radial_map(found, output)]
+    typer.echo(f"{_says(found)}\nwrote {written[0]}" + (f" and {len(written) - 1} more" if len(written) > 1 else ""))
 
 
 def show(
