@@ -1,0 +1,33 @@
+"""What tests of several rooms share."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+PROMPT = "a red ball and a blue box in a desert courtyard"
+
+
+@pytest.fixture(scope="session")
+def filmed(tmp_path_factory) -> Path:
+    """A folder with film.mp4, made by `curvedray generate` with the embedded model, and the files it writes beside it.
+
+    Made once per test run, whichever process asks first, as filming takes seconds. Read it; write elsewhere.
+    """
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:  # each process has a folder of its own, in one that they share
+        shared = shared.parent
+    folder, unfinished = shared / "filmed", shared / "filming"
+    with FileLock(shared / "filmed.lock"):
+        if not folder.exists():
+            unfinished.mkdir()
+            words = ["generate", PROMPT, "--move", "orbit left 30deg", "--lens", "fisheye-150", "-o", "film.mp4"]
+            environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+            command = [sys.executable, "-m", "curvedray", *words]
+            run = subprocess.run(command, cwd=unfinished, env=environment, capture_output=True, text=True, timeout=300)
+            assert run.returncode == 0, run.stderr[-3000:]
+            unfinished.rename(folder)
+    return folder
