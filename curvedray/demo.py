@@ -14,8 +14,9 @@ from torch import Tensor
 from curvedray.cameras import Cameras
 from curvedray.cameras.named_lenses import named_lens
 from curvedray.formats import write_cameras
-from curvedray.generation.generate import Generated, generate
-from curvedray.generation.recipe import Parts
+from curvedray.generation.film import Generated
+from curvedray.generation.generate import generate
+from curvedray.generation.parts import Parts
 from curvedray.media.distances import radial_picture
 from curvedray.media.image import write_png
 from curvedray.media.pictures import contact_sheet, enlarged

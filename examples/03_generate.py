@@ -3,7 +3,7 @@
 import sys
 
 from curvedray.generation.generate import generate
-from curvedray.generation.recipe import load_parts
+from curvedray.generation.parts import load_parts
 from curvedray.media.video import write_video
 
 parts = load_parts(*sys.argv[1:3])

@@ -98,3 +98,13 @@ def attached(method: str, transformer: nn.Module, *, woken: bool = False, **conf
 def seen(adapter: Adapter, transformer: nn.Module, cameras: Cameras, **options: object) -> Tensor:
     with adapter.viewing(cameras, grid=GRID, **options):
         return transformer(**inputs())[0]
+
+
+def trained(model: Wan, method: str = "crepe") -> Adapter:
+    """An adapter whose camera matters, and that was taught to follow maps."""
+    adapter = Adapter(model.transformer, AdapterConfig(method))
+    generator = torch.Generator().manual_seed(3)
+    for parameter in adapter.parameters():
+        parameter.data += 0.3 * torch.randn(parameter.shape, generator=generator)
+    adapter.accepts_radial_maps = True
+    return adapter

@@ -12,12 +12,14 @@ from curvedray.adapter.adapter import Adapter
 from curvedray.adapter.branches import AttentionCopy
 from curvedray.adapter.config import METHODS, AdapterConfig
 from curvedray.cameras import TokenGrid
+from curvedray.inputs import megabytes
 from curvedray.models.interface import VideoModel, self_attentions
 
 PHASOR_OPERATIONS = 40  # of one expected phase: a sine, a cosine, a sinc and their products
 ACTIVATIONS = (
     24  # live values per token and channel at the widest point of a block: its feed-forward, q, k, v, residual
 )
+CPU_SPEED, GPU_SPEED = 2e10, 2e14  # operations per second that are reached in practice, to the order of magnitude
 
 
 @dataclass(frozen=True)
@@ -93,11 +95,18 @@ class Cost:
     memory: float  # bytes of the transformer: its weights and the adapter's, and the activations of one pass
 
     def __str__(self) -> str:
-        return (
-            f"{self.frames} frames of {self.width} x {self.height} = {self.tokens:,} tokens; {self.steps} steps, "
-            f"{self.passes} passes, {self.operations / 1e12:.3g} T operations; adapter "
-            f"{self.adapter_parameters / 1e6:.1f} M parameters, {self.adapter_share:.2f} x the backbone's step; "
-            f"about {self.memory / 2**30:.1f} GiB for the transformer"
+        slower = f"{100 * (self.adapter_share - 1):.0f} % more work with the camera" if self.adapter_parameters else ""
+        return "; ".join(
+            filter(
+                None,
+                [
+                    f"{self.frames} frames of {self.width} x {self.height} in {self.steps} steps",
+                    f"about {duration(self.operations / CPU_SPEED)} on a laptop's CPU, "
+                    f"{duration(self.operations / GPU_SPEED)} on a large GPU",
+                    f"{megabytes(self.memory)} of memory for the transformer",
+                    slower,
+                ],
+            )
         )
 
 
@@ -124,3 +133,11 @@ def generation_cost(model: VideoModel, adapter: Adapter | None, grid: TokenGrid,
         adapter_share=(backbone + extra) / backbone,
         memory=float(count * size + own * 4 + ACTIVATIONS * grid.tokens * dim * size),
     )
+
+
+def duration(seconds: float) -> str:
+    """Seconds as a person would say them."""
+    for unit, length in (("hours", 3600.0), ("minutes", 60.0)):
+        if seconds >= 1.5 * length:
+            return f"{seconds / length:.2g} {unit}"
+    return f"{max(1, round(seconds))} s"

@@ -19,7 +19,7 @@ def demo(
     from curvedray.cli import console
     from curvedray.cli.progress import progress_bar
     from curvedray.demo import demo as make
-    from curvedray.generation.recipe import load_parts
+    from curvedray.generation.parts import load_parts
 
     console.print("filming with the embedded model, a tiny one of 96 x 64 pixels, shown four times larger")
     with progress_bar("filming") as tick:

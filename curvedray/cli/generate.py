@@ -1,16 +1,20 @@
 """`curvedray generate`: a prompt and a camera in, a video out."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from curvedray.generation.recipe import VideoRecipe
 
 EMBEDDED = (
     "the embedded model: a tiny one that knows a procedural world of coloured balls, boxes and pillars; "
     "for Wan: --model Wan-AI/Wan2.1-T2V-1.3B-Diffusers --adapter FILE"
 )
+MOST_SEEDS = 1000
 PANEL_CAMERA, PANEL_MODEL, PANEL_SAMPLING = "Camera", "Model", "Sampling"
 
 
@@ -20,7 +24,7 @@ def register(app: typer.Typer) -> None:
 
 def generate(
     prompt: Annotated[str | None, typer.Argument(help="What the video shows.")] = None,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="The .mp4 to write.")] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="The .mp4, .webm or .gif to write.")] = None,
     move: Annotated[
         str | None,
         typer.Option(help='The camera\'s moves: "orbit left 40deg, then dolly in 0.5".', rich_help_panel=PANEL_CAMERA),
@@ -30,7 +34,8 @@ def generate(
         typer.Option(help="A lens by name: pinhole-70, wide-110, fisheye-160 ...", rich_help_panel=PANEL_CAMERA),
     ] = None,
     camera: Annotated[
-        Path | None, typer.Option(help="A camera file in place of moves.", rich_help_panel=PANEL_CAMERA)
+        Path | None,
+        typer.Option(help="A camera file in place of moves, fitted to the model.", rich_help_panel=PANEL_CAMERA),
     ] = None,
     near: Annotated[
         float | None,
@@ -50,7 +55,7 @@ def generate(
     ] = None,
     adapter: Annotated[
         str | None,
-        typer.Option(help="The adapter's .safetensors; `none` for the model alone.", rich_help_panel=PANEL_MODEL),
+        typer.Option(help="An adapter's .safetensors; `none` for the model alone.", rich_help_panel=PANEL_MODEL),
     ] = None,
     any_weights: Annotated[
         bool,
@@ -66,6 +71,9 @@ def generate(
     tiling: Annotated[
         bool, typer.Option("--tiling", help="Decode in tiles, to save memory.", rich_help_panel=PANEL_MODEL)
     ] = False,
+    threads: Annotated[
+        int | None, typer.Option(help="Processor threads; the embedded model takes one.", rich_help_panel=PANEL_MODEL)
+    ] = None,
     negative: Annotated[
         str | None, typer.Option(help="What the video should not be.", rich_help_panel=PANEL_SAMPLING)
     ] = None,
@@ -92,7 +100,21 @@ def generate(
     zoom: Annotated[
         int | None, typer.Option(help="Write the video this many times larger.", rich_help_panel=PANEL_SAMPLING)
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Same seed, same bytes.", rich_help_panel=PANEL_SAMPLING)] = None,
+    fps: Annotated[
+        float | None,
+        typer.Option(help="Frames per second; else the camera file's.", rich_help_panel=PANEL_SAMPLING),
+    ] = None,
+    seed: Annotated[
+        list[int] | None,
+        typer.Option(help="Same seed, same bytes. Repeated: a video for each.", rich_help_panel=PANEL_SAMPLING),
+    ] = None,
+    seeds: Annotated[
+        int | None, typer.Option(help="This many videos, of seeds 0, 1, 2 ...", rich_help_panel=PANEL_SAMPLING)
+    ] = None,
+    beside_exact: Annotated[
+        bool,
+        typer.Option("--beside-exact", help="Also write the video beside the exact rendering (embedded model)."),
+    ] = False,
     again: Annotated[
         Path | None, typer.Option(help="Make this video again from the recipe inside it, to the byte.")
     ] = None,
@@ -100,44 +122,63 @@ def generate(
     as_json: Annotated[bool, typer.Option("--json", help="Print the files and the recipe as JSON.")] = False,
 ) -> None:
     """Generate a video that follows a camera and a lens."""
-    from curvedray.adapter.cost import generation_cost
     from curvedray.cli import console
+    from curvedray.cli.progress import progress_bar
     from curvedray.cli.shared import pixels
+    from curvedray.cli.threads import set_threads
     from curvedray.errors import InputError
-    from curvedray.generation.recipe import load_parts, new_recipe, read_recipe, relocated
-    from curvedray.generation.write import make_video
+    from curvedray.formats import read_cameras
+    from curvedray.generation.film import cost_of
+    from curvedray.generation.parts import NO_ADAPTER, load_parts
+    from curvedray.generation.recipe import new_recipe, read_recipe, relocated
+    from curvedray.generation.write import check_output, make_video
+    from curvedray.models.open import is_embedded
 
     if (prompt is None) == (again is None):
-        raise InputError("generate", "a prompt, or --again with a video", "both" if prompt else "neither")
+        raise InputError("generate", "a prompt, or --again with a video", "neither" if prompt is None else "both")
+    if prompt is not None and not prompt.strip():
+        raise InputError("prompt", "what the video shows", "no words")
     if move is not None and camera is not None:
         raise InputError("camera", "--move or --camera", "both")
+    chosen_seeds = _seeds(seed, seeds)
     if output is None and not dry_run:
         if again is None:
             raise InputError("-o", "the name of the video to write", "none", "Add -o out.mp4.")
-        output = again.with_suffix(".mp4")
-    loading: dict[str, Any] = {
-        "device": device,
-        "offload": offload,
-        "tiling": tiling,
-        "near": near,
-        "any_weights": any_weights,
-    }
+        output = again.with_suffix(".mp4") if again.suffix.lower() == ".json" else again
+    outputs = [] if output is None else _outputs(output, chosen_seeds)
+    for path in outputs:
+        check_output(path, beside_exact=beside_exact)
+    loading: dict[str, Any] = {"device": device, "offload": offload, "tiling": tiling, "any_weights": any_weights}
+    recipes: list[VideoRecipe] = []
     if again is not None:
+        _refuse_with_again(
+            {"--move": move, "--camera": camera, "--lens": lens, "--near": near, "--negative": negative}
+            | {"--steps": steps, "--guidance": guidance, "--camera-guidance": camera_guidance, "--shift": shift}
+            | {"--drop-text": drop_text, "--sampler": sampler, "--frames": frames, "--size": size, "--zoom": zoom}
+            | {"--fps": fps, "--seed": seed, "--seeds": seeds, "--radial-sigma": radial_sigma}
+        )
         recipe = relocated(read_recipe(again), adapter, None if radial is None else str(radial))
         name = recipe.model if model is None else model
+        set_threads(threads, small=is_embedded(name))
         files = [None if part is None else part.path for part in (recipe.adapter, recipe.radial)]
-        parts = load_parts(name, files[0] or "none", files[1], dtype=recipe.dtype, **loading)
+        loading |= {"dtype": recipe.dtype, "near": recipe.near}
+        parts = load_parts(name, files[0] or NO_ADAPTER, files[1], **loading)
+        recipes = [recipe]
     else:
         assert prompt is not None
+        set_threads(threads, small=is_embedded(model or ""))
         width, height = pixels(size) or (None, None)
-        parts = load_parts(model or "", adapter, radial, dtype=dtype, **loading)
-        recipe = new_recipe(
+        path_given = read_cameras(camera) if camera is not None else move or "static"
+        parts = load_parts(model or "", adapter, radial, dtype=dtype, near=near, **loading)
+        first = new_recipe(
             parts,
             prompt,
-            camera if camera is not None else move or "static",
+            path_given,
             lens=lens,
             negative=negative,
             near=near,
+            fps=fps,
+            fit=True,
             frames=frames,
             width=width,
             height=height,
@@ -147,24 +188,64 @@ def generate(
             drop_text=drop_text,
             sampler=sampler,
             shift=shift,
-            seed=seed,
+            seed=chosen_seeds[0],
             radial_sigma=radial_sigma,
             zoom=zoom,
         )
-    settings = recipe.settings
-    grid = parts.model.grid_for(settings.frames, settings.height, settings.width)
-    cost = generation_cost(parts.model, parts.adapter, grid, settings.steps, settings.passes)
-    if not recipe.model:
+        recipes = [with_seed(first, number) for number in chosen_seeds]
+    settings = recipes[0].shot.settings
+    if beside_exact and not is_embedded(parts.model.name):
+        raise InputError("--beside-exact", "the embedded model, whose scenes can be rendered", parts.model.name)
+    if not parts.model.name:
         console.print(EMBEDDED, markup=False)
+    for notice in recipes[0].shot.notices:
+        console.print(notice, markup=False)
     if settings.zoom > 1:
         console.print(f"{settings.width} x {settings.height} pixels, written {settings.zoom} times larger")
+    cost = cost_of(parts, recipes[0].shot)
     console.print(str(cost), markup=False)
-    files_written: list[Path] = []
-    if not dry_run:
-        assert output is not None
-        files_written = make_video(parts, recipe, output)
+    reports = []
+    for number, recipe in enumerate(recipes):
+        written: list[Path] = []
+        if not dry_run:
+            with progress_bar("denoising") as tick:
+                written = make_video(parts, recipe, outputs[number], tick=tick, beside_exact=beside_exact)
+            if not as_json:
+                console.print("wrote " + ", ".join(str(file) for file in written), markup=False)
+        files = [str(file) for file in written]
+        notices = list(recipe.shot.notices)
+        reports.append({"files": files, "cost": asdict(cost), "notices": notices, "recipe": recipe.to_json()})
     if as_json:
-        report = {"files": [str(file) for file in files_written], "cost": asdict(cost), "recipe": recipe.to_json()}
-        typer.echo(json.dumps(report, indent=2))
-    elif files_written:
-        console.print("wrote " + ", ".join(str(file) for file in files_written), markup=False)
+        typer.echo(json.dumps(reports[0] if len(reports) == 1 else {"videos": reports}, indent=2))
+
+
+def _seeds(seed: list[int] | None, seeds: int | None) -> list[int]:
+    """The seeds that `--seed` names, or as many as `--seeds` counts."""
+    from curvedray.errors import InputError
+
+    if seed and seeds is not None:
+        raise InputError("seed", "--seed or --seeds", "both")
+    if seeds is not None and not 1 <= seeds <= MOST_SEEDS:
+        raise InputError("--seeds", f"1 to {MOST_SEEDS} videos", seeds)
+    if seed and len(set(seed)) < len(seed):
+        raise InputError("--seed", "each seed once", ", ".join(map(str, seed)))
+    return list(range(seeds)) if seeds is not None else seed or [0]
+
+
+def _outputs(output: Path, seeds: list[int]) -> list[Path]:
+    """One name per seed: orbit.mp4, or orbit-1.mp4, orbit-2.mp4 ..."""
+    if len(seeds) == 1:
+        return [output]
+    return [output.with_name(f"{output.stem}-{seed}{output.suffix}") for seed in seeds]
+
+
+def with_seed(recipe: "VideoRecipe", seed: int) -> "VideoRecipe":
+    return replace(recipe, shot=replace(recipe.shot, settings=replace(recipe.shot.settings, seed=seed)))
+
+
+def _refuse_with_again(options: dict[str, Any]) -> None:
+    """A recipe says all of these: one that would be ignored in silence is refused."""
+    from curvedray.errors import InputError
+
+    if given := [name for name, value in options.items() if value not in (None, [])]:
+        raise InputError("--again", "the recipe's own settings", given[0], "Leave it out, or generate a new video.")

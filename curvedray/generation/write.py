@@ -1,111 +1,128 @@
-"""A recipe -> an mp4 that carries it, and beside the video its JSON, a contact sheet, its path and its radii."""
+"""A recipe -> a video that carries it, and beside it its JSON, its cameras, a contact sheet, its path and its radii."""
 
 import json
 import os
+import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
 from jaxtyping import UInt8
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from torch import Tensor
 
 from curvedray.cameras import TokenGrid
 from curvedray.errors import InputError
-from curvedray.generation.generate import Callback, Generated, generate
-from curvedray.generation.recipe import Parts, VideoRecipe
-from curvedray.media.distances import radial_picture
+from curvedray.files import check_writable, named_file, writing
+from curvedray.formats import write_cameras
+from curvedray.generation.film import Generated, film
+from curvedray.generation.parts import Parts
+from curvedray.generation.recipe import VideoRecipe
+from curvedray.generation.settings import Settings
+from curvedray.inputs import MB, megabytes
+from curvedray.media.distances import distance_limits, radial_picture, with_scale
 from curvedray.media.image import write_png
 from curvedray.media.pictures import PathPlot, contact_sheet, enlarged
 from curvedray.media.video import write_video
-from curvedray.models.interface import BaseIdentity, VideoModel
+from curvedray.models.interface import VideoModel
 from curvedray.radial.interval import RadialInterval
+from curvedray.world.preview import render_caption
+
+ENDINGS = (".mp4", ".webm", ".gif")
+CAMERAS = "-cameras.json"  # what `curvedray evaluate` looks for beside a video
+PICTURES = ("-sheet.png", "-path.png", "-radii.png")
+EXACT = "-exact"  # of the video that shows the generated frames beside the exact rendering
+PATH_SIZE = (640, 480)
+Tick = Callable[[int, int], Any]  # tick(steps done, steps in all)
 
 
-def make_video(parts: Parts, recipe: VideoRecipe, path: str | Path, *, progress: bool = True) -> list[Path]:
+def check_output(path: str | Path, settings: Settings | None = None, *, beside_exact: bool = False) -> Path:
+    """A path whose ending, folder, neighbours and disk take a video, known before any work is done for it."""
+    path = named_file(path, ENDINGS)
+    endings = [".json", CAMERAS, *PICTURES, *([EXACT + path.suffix] if beside_exact else [])]
+    for file in (path, *(path.with_name(path.stem + ending) for ending in endings)):
+        check_writable(file)
+    if settings is not None:
+        # Encoded frames take a hundredth of their raw size to a quarter; pictures a few hundred kilobytes.
+        raw = 3 * settings.frames * settings.width * settings.height * settings.zoom**2
+        wanted = raw / 4 * (3 if beside_exact else 1) + MB
+        folder = next(folder for folder in path.absolute().parents if folder.exists())
+        free = shutil.disk_usage(folder).free
+        if free < wanted:
+            raise InputError(str(path), f"{megabytes(wanted)} of free disk", megabytes(free), "Make room first.")
+    return path
+
+
+def make_video(
+    parts: Parts,
+    recipe: VideoRecipe,
+    path: str | Path,
+    *,
+    tick: Tick | None = None,
+    beside_exact: bool = False,
+) -> list[Path]:
     """Generate and write everything, whole or not at all; the files written, the video first."""
-    path = Path(path)
-    if path.suffix.lower() != ".mp4":
-        raise InputError(str(path), "a name that ends in .mp4", path.suffix or "no ending")
-    if BaseIdentity.of(parts.model.transformer) != recipe.base:
+    path = check_output(path, recipe.shot.settings, beside_exact=beside_exact)
+    if parts.base != recipe.base:
         fix = "Load the model the recipe names."
         raise InputError("model", f"the one of the recipe ({recipe.base.weights})", "another", fix)
-    with _bar(recipe.settings.steps, progress) as callback:
-        made = cook(parts, recipe, callback)
-    return write_all(made, recipe, path)
+    made = film(parts, recipe.shot, None if tick is None else _ticking(tick, recipe.shot.settings.steps))
+    return write_all(made, recipe, path, beside_exact=beside_exact)
 
 
-def cook(parts: Parts, recipe: VideoRecipe, callback: Callback | None = None) -> Generated:
-    """Generate what the recipe says."""
-    settings = recipe.settings
-    return generate(
-        parts.model,
-        recipe.prompt,
-        recipe.cameras,
-        adapter=parts.adapter,
-        radial=parts.radial,
-        negative_prompt=recipe.negative,
-        num_frames=settings.frames,
-        height=settings.height,
-        width=settings.width,
-        num_inference_steps=settings.steps,
-        guidance_scale=settings.guidance,
-        camera_guidance=settings.camera_guidance,
-        drop_text=settings.drop_text,
-        radial_sigma=settings.radial_sigma,
-        seed=settings.seed,
-        sampler=settings.sampler,
-        shift=settings.shift,
-        callback_on_step_end=callback,
-    )
-
-
-def write_all(made: Generated, recipe: VideoRecipe, path: Path) -> list[Path]:
+def write_all(made: Generated, recipe: VideoRecipe, path: Path, *, beside_exact: bool = False) -> list[Path]:
     """Every file is finished in a folder of its own before any takes its place."""
     record = recipe.to_json()
-    try:
+    with writing(str(path)):
         path.parent.mkdir(parents=True, exist_ok=True)
-        scratch = tempfile.TemporaryDirectory(prefix=f".{path.stem}-", dir=path.parent)
-    except OSError as error:
-        raise InputError(str(path), "a place that can be written to", error.strerror or str(error)) from error
-    with scratch as folder:
-        inside = Path(folder)
-        seen = enlarged(made.frames, recipe.settings.zoom)
-        write_video(seen, inside / path.name, made.fps, metadata={"recipe": json.dumps(record, sort_keys=True)})
-        beside = {"recipe": record, "cost": asdict(made.cost)}
-        (inside / f"{path.stem}.json").write_text(json.dumps(beside, indent=1, sort_keys=True) + "\n")
-        _pictures(made, seen, inside, path.stem)
-        names = sorted((file.name for file in inside.iterdir()), key=lambda name: (name != path.name, name))
-        for name in names:
-            os.replace(inside / name, path.parent / name)
+        with tempfile.TemporaryDirectory(prefix=f".{path.stem[:100]}-", dir=path.parent) as folder:
+            inside = Path(folder)
+            seen = enlarged(made.frames, recipe.shot.settings.zoom)
+            notes = {"recipe": json.dumps(record, sort_keys=True)}
+            write_video(seen, inside / path.name, made.fps, metadata=notes)
+            beside = {"recipe": record, "cost": asdict(made.cost)}
+            (inside / f"{path.stem}.json").write_text(json.dumps(beside, indent=1, sort_keys=True) + "\n")
+            write_cameras(made.cameras, inside / (path.stem + CAMERAS), "curvedray")
+            if beside_exact:
+                both = torch.cat([seen, exact_frames(recipe, seen.shape[2], seen.shape[1])], 2)
+                write_video(both, inside / f"{path.stem}{EXACT}{path.suffix}", made.fps)
+            _write_pictures(made, seen, inside, path.stem)
+            names = sorted((file.name for file in inside.iterdir()), key=lambda name: (name != path.name, name))
+            for name in names:
+                os.replace(inside / name, path.parent / name)
     return [path.parent / name for name in names]
 
 
-def _pictures(made: Generated, seen: UInt8[Tensor, "t h w 3"], folder: Path, stem: str) -> None:
-    """Frames of the video, the camera's path, and the radii its adapter believed in."""
+def exact_frames(recipe: VideoRecipe, width: int, height: int) -> UInt8[Tensor, "t h w 3"]:
+    """The scene that the prompt asks for, ray-cast through the same cameras: what the model should have shown."""
+    cameras = recipe.shot.cameras
+    fine = type(cameras)(cameras.lens.sized(width, height), cameras.world_from_camera, cameras.unit)
+    return render_caption(recipe.shot.prompt, fine).frames
+
+
+def _write_pictures(made: Generated, seen: UInt8[Tensor, "t h w 3"], folder: Path, stem: str) -> None:
+    """Frames of the video, the camera's path, and the radii that its adapter predicted."""
+    sheet, path, radii = (folder / (stem + ending) for ending in PICTURES)
     chosen = _spread(len(seen), 8)
-    sheet = contact_sheet(seen[chosen], labels=[f"frame {i}" for i in chosen])
-    write_png(sheet, folder / f"{stem}-sheet.png")
-    write_png(PathPlot.of(made.cameras, (640, 480)).at(), folder / f"{stem}-path.png")
+    write_png(contact_sheet(seen[chosen], labels=[f"frame {i}" for i in chosen]), sheet)
+    write_png(PathPlot.of(made.cameras, PATH_SIZE).at(), path)
     if made.radii and made.radii[-1]:
-        write_png(radii_sheet(made.radii, made.grid), folder / f"{stem}-radii.png")
+        write_png(radii_sheet(made.radii, made.grid), radii)
 
 
 def radii_sheet(radii: list[dict[int, RadialInterval]], grid: TokenGrid) -> UInt8[Tensor, "h w 3"]:
-    """Predicted radii of the middle latent frame: a row a denoising step, a column a curved block, first to last."""
+    """Predicted radii of the middle latent frame, with their scale: a row per step, a column per curved block."""
     steps, blocks = _spread(len(radii), 4), [sorted(radii[-1])[i] for i in _spread(len(radii[-1]), 4)]
     maps = torch.stack(
         [radii[step][block].pictures(grid)[0][0, grid.frames // 2] for step in steps for block in blocks]
     )
+    limits = distance_limits(maps)
     zoom = max(1, round(208 / grid.cols))
-    pictures = radial_picture(maps).repeat_interleave(zoom, 1).repeat_interleave(zoom, 2)
+    pictures = radial_picture(maps, limits=limits).repeat_interleave(zoom, 1).repeat_interleave(zoom, 2)
     labels = [f"step {step + 1}, block {block}" for step in steps for block in blocks]
-    return contact_sheet(pictures, len(blocks), labels)
+    return with_scale(contact_sheet(pictures, len(blocks), labels), limits, "near distances")
 
 
 def _spread(count: int, most: int) -> list[int]:
@@ -113,14 +130,8 @@ def _spread(count: int, most: int) -> list[int]:
     return sorted({round(i) for i in torch.linspace(0, count - 1, min(count, most)).tolist()})
 
 
-@contextmanager
-def _bar(steps: int, shown: bool) -> Iterator[Callback]:
-    """Steps done, time gone and time left."""
-    columns = (TextColumn("denoising"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"))
-    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), disable=not shown) as bar:
-        task = bar.add_task("denoising", total=steps)
+def _ticking(tick: Tick, steps: int) -> Callable[[VideoModel, int, float, dict[str, Tensor]], None]:
+    def after_step(model: VideoModel, step: int, timestep: float, tensors: dict[str, Tensor]) -> None:
+        tick(step + 1, steps)
 
-        def advance(model: VideoModel, step: int, timestep: float, tensors: dict[str, Tensor]) -> Any:
-            bar.advance(task)
-
-        yield advance
+    return after_step

@@ -7,4 +7,4 @@ Only wan.py imports diffusers.
 
 from curvedray.extras import needed
 
-needed("diffusers", "safetensors")
+needed("safetensors")

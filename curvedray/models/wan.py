@@ -6,7 +6,6 @@ Nothing of diffusers is copied or changed; its classes load, offload, tile and c
 import gc
 import inspect
 import warnings
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +15,12 @@ from torch import Tensor, nn
 
 from curvedray.cameras import TokenGrid
 from curvedray.errors import InputError
+from curvedray.extras import needed
 from curvedray.inputs import first_line, parsed_json, read_text
 from curvedray.models.flow import TRAIN_TIMESTEPS
 from curvedray.models.interface import Defaults
 
-NEEDED = ("diffusers", "transformers", "accelerate")
-if missing_packages := [name for name in NEEDED if find_spec(name) is None]:
-    raise InputError(
-        "Wan",
-        f"the packages {', '.join(NEEDED)}",
-        f"an environment without {', '.join(missing_packages)}",
-        "Install them: pip install 'curvedray[wan]'.",
-    )
+needed("diffusers", "transformers", "accelerate")
 
 from diffusers import AutoencoderKLWan, WanPipeline, WanTransformer3DModel  # noqa: E402
 

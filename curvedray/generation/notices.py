@@ -1,0 +1,56 @@
+"""What to say before filming: how a prompt was understood, and what the model was never trained for."""
+
+import torch
+
+from curvedray.cameras import Cameras
+from curvedray.generation.settings import Settings
+from curvedray.models.embedded.known import KNOWN, read_caption
+from curvedray.models.embedded.model import EmbeddedModel
+from curvedray.models.interface import VideoModel
+
+
+def understood(model: VideoModel, prompt: str) -> tuple[str, list[str]]:
+    """The prompt in the model's own words, and notices. Wan reads any words; the embedded model knows a few."""
+    if not isinstance(model, EmbeddedModel) or not prompt.strip():
+        return prompt, []
+    return read_caption(prompt)
+
+
+def notices(model: VideoModel, settings: Settings, cameras: Cameras) -> list[str]:
+    """Everything about these cameras and settings that lies outside of what the embedded model was trained on."""
+    if not isinstance(model, EmbeddedModel):
+        return []
+    found = []
+    own = model.defaults
+    if (settings.width, settings.height) != (own.width, own.height):
+        found.append(f"{settings.width} x {settings.height} pixels (trained: {own.width} x {own.height} alone)")
+    if settings.frames != own.frames:
+        found.append(f"{settings.frames} frames (trained: {own.frames} alone)")
+    lens = cameras.frame_lens
+    hfov, xi = lens.hfov.reshape(-1), lens.xi.reshape(-1)
+    if not _within(hfov, KNOWN.hfov, 0.5):
+        low, high = KNOWN.hfov
+        found.append(f"a lens of {_spread(hfov, 0)} degrees across (trained: {low:g} to {high:g})")
+    if not _within(xi, KNOWN.xi, 1e-3):
+        low, high = KNOWN.xi
+        found.append(f"a lens with a bend xi of {_spread(xi, 2)} (trained: {low:g} to {high:g})")
+    if float(hfov.max() - hfov.min()) > 0.1:
+        found.append("a lens that zooms (trained: lenses that stay)")
+    poses = cameras.relative_to_first().world_from_camera.double()
+    cosine = (poses[:, :3, :3].diagonal(dim1=-2, dim2=-1).sum(-1) - 1) / 2
+    turn = torch.rad2deg(torch.acos(cosine.clamp(-1, 1))).max().item()
+    travel = poses[:, :3, 3].norm(dim=-1).max().item()
+    if turn > KNOWN.turn + 0.5:
+        found.append(f"a camera that turns by {turn:.0f} degrees (trained: up to {KNOWN.turn:g})")
+    if travel > KNOWN.travel:
+        found.append(f"a camera that goes {travel:.1f} near distances far (trained: up to {KNOWN.travel:g})")
+    return [f"outside what the embedded model was trained for: {'; '.join(found)}"] if found else []
+
+
+def _within(values: torch.Tensor, bounds: tuple[float, float], slack: float) -> bool:
+    return bool((values >= bounds[0] - slack).all() and (values <= bounds[1] + slack).all())
+
+
+def _spread(values: torch.Tensor, digits: int) -> str:
+    low, high = f"{float(values.min()):.{digits}f}", f"{float(values.max()):.{digits}f}"
+    return low if low == high else f"{low} to {high}"
