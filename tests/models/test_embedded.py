@@ -8,8 +8,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from curvedray.errors import InputError
-from curvedray.generation.recipe import adapter_file
-from curvedray.models.embedded import model as embedded
+from curvedray.generation import parts
+from curvedray.generation.parts import adapter_file
 from curvedray.models.embedded.model import EmbeddedModel, EmbeddedShape, load_embedded, save_embedded
 from curvedray.models.interface import VideoModel
 
@@ -91,7 +91,7 @@ def test_a_missing_or_broken_file_is_refused_in_a_sentence(tmp_path):
 
 def test_a_package_without_weights_says_which_model_to_name(tmp_path, monkeypatch):
     """Regression: the first complaint was of the adapter's file, which nobody had asked for."""
-    monkeypatch.setattr(embedded, "WEIGHTS", tmp_path / "embedded.safetensors")
+    monkeypatch.setattr(parts, "WEIGHTS", tmp_path / "embedded.safetensors")
     with pytest.raises(InputError, match="--model with a Wan folder"):
         adapter_file("", None)
 

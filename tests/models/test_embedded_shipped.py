@@ -11,7 +11,7 @@ from safetensors import safe_open
 from curvedray.cameras.named_lenses import named_lens
 from curvedray.evaluate.estimators.embedded import Embedded
 from curvedray.generation.generate import generate, generate_batch
-from curvedray.generation.recipe import Parts, load_parts
+from curvedray.generation.parts import Parts, load_parts
 from curvedray.models.embedded.model import MAP_ADAPTER, WEIGHTS
 from curvedray.moves.trajectory import trajectory
 from curvedray.radial.map import RadialMap
