@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+LONGEST_NAME = 200  # bytes: an ending and a temporary name must fit into the 255 of most file systems
 
 
 @contextmanager
@@ -184,3 +185,12 @@ def named_file(path: str | Path, endings: tuple[str, ...]) -> Path:
     if path.suffix.lower() not in endings:
         raise InputError(str(path), f"a name that ends in {' or '.join(endings)}", path.suffix or "no ending")
     return path
+
+
+def plain_name(name: str, what: str) -> str:
+    """A name that other people chose and that becomes a file's: it must stay in the folder it is written to."""
+    unfit = not name or name.startswith(".") or not name.isprintable() or any(i in name for i in '/\\:*?"<>|')
+    if unfit or len(name.encode()) > LONGEST_NAME:
+        expected = f"a file's name: at most {LONGEST_NAME} bytes, no / and no leading dot"
+        raise InputError(what, expected, repr(name), "Give the clip another name.")
+    return name

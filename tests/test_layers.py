@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parents[1] / "curvedray"
 
 # From the ground up. A room (a folder, or a file that is one) may import only rooms listed before it.
 TABLE = """
-errors extras inputs files configs tables
+errors extras inputs files locks configs tables
 cameras moves
 media formats
 encoding radial

@@ -104,5 +104,5 @@ class TinyFootage:
     def name_of(self, index):
         return f"clip-{index}"
 
-    def describe(self):
-        return {"kind": "tiny", "count": self.count}
+    def fingerprint(self, index):
+        return hashlib.sha256(f"tiny {index} {index in self.broken}".encode()).hexdigest()

@@ -9,15 +9,18 @@ import sys
 from pathlib import Path
 
 import torch
+from safetensors.torch import load_file
 from tiny import TinyFootage, TinyModel
 
 from curvedray.adapter.config import AdapterConfig
-from curvedray.data.clips import EncodedOnTheFly, VideoShape
+from curvedray.data.clips import EncodedOnTheFly, HeldOut, VideoShape, encoded
+from curvedray.data.sources import Data
 from curvedray.errors import InputError
 from curvedray.training import checkpoints
+from curvedray.training.log import no_say, no_tick, read_log
 from curvedray.training.loop import train
 from curvedray.training.process import Process
-from curvedray.training.recipes import Data, Every, Recipe, with_overrides
+from curvedray.training.recipe import Every, Recipe, with_overrides
 
 TINY = Recipe(
     "tiny",
@@ -34,13 +37,17 @@ TINY = Recipe(
 )
 
 
-def run(out, overrides=(), resume=False, broken=(), validation=(), model=None, tracker=None):
+def run(out, overrides=(), resume=False, broken=(), validation=(), model=None, tracker=None, say=no_say, tick=no_tick):
     torch.set_num_threads(1)
     recipe = with_overrides(TINY, overrides)
     process = Process(recipe, out, tracker)
     model = model or TinyModel()
     clips = EncodedOnTheFly(TinyFootage(6, broken), model, VideoShape(9, 32, 48))
-    return train(recipe, model, clips, out, process, resume=resume, validation=validation)
+    held_out = None
+    if validation:
+        encoded_clips = [encoded(one, model, VideoShape(9, 32, 48)) for one in validation]
+        held_out = HeldOut(encoded_clips, model.encode_text([model.defaults.negative])[0])
+    return train(recipe, model, clips, out, process, resume=resume, validation=held_out, say=say, tick=tick)
 
 
 def die_inside_a_checkpoint(place):
@@ -54,6 +61,47 @@ def die_inside_a_checkpoint(place):
         return real(path)
 
     checkpoints._on_disk = on_disk
+
+
+# -- what the tests ask of a run
+
+
+def weights(out):
+    return load_file(out / "adapter.safetensors")
+
+
+def loss_lines(out):
+    return [(i["step"], i["loss"], i["gradient"]) for i in read_log(out / "log.jsonl")]
+
+
+def same_run(a, b):
+    """Step for step the same losses, and the same bytes in the end."""
+    assert loss_lines(a) == loss_lines(b)
+    first, second = weights(a), weights(b)
+    assert first.keys() == second.keys()
+    for name in first:
+        assert torch.equal(first[name], second[name]), name
+
+
+def start_child(function, *args, **kwargs):
+    """Run in a forked copy of this process, which may be killed; its exit code is 0 if the function returned."""
+    child = os.fork()
+    if child:
+        return child
+    signal.alarm(120)  # a child that hangs fails its test, not the whole suite
+    code = 1
+    try:
+        function(*args, **kwargs)
+        code = 0
+    except InputError as error:
+        Path(args[0], "error.txt").write_text(str(error))
+        code = 2
+    finally:
+        os._exit(code)
+
+
+def wait_for(child):
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 if __name__ == "__main__":

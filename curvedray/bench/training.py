@@ -4,11 +4,12 @@ import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from curvedray.data.sources import open_clips
+from curvedray.data.sources import Data, open_clips
 from curvedray.models.open import load_model
 from curvedray.training.loop import train
 from curvedray.training.process import Process
-from curvedray.training.recipes import Data, Every, recipe
+from curvedray.training.recipe import Every
+from curvedray.training.recipes import recipe
 
 
 @dataclass(frozen=True)

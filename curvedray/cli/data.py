@@ -2,11 +2,20 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from curvedray.cli.progress import progress_bar
+
+if TYPE_CHECKING:
+    from curvedray.data.check import ClipReport
+    from curvedray.data.clips import VideoShape
+
+Clips = Annotated[int, typer.Option(min=1, max=10**9, help="How many clips of the world.")]
+WORLD_SHAPE = (17, 64, 96)  # frames, height and width of the world's clips, where nobody says others
+LONGEST_VIDEO = 100_000  # frames
+COLUMNS = (("clip", 24), ("frames", 6), ("size", 9), ("turns", 8), ("travels", 15), ("lens", 13))
 
 
 def register(app: typer.Typer) -> None:
@@ -19,20 +28,20 @@ def register(app: typer.Typer) -> None:
 
 def check(
     folder: Annotated[str, typer.Argument(help="A folder of clips (see docs/data.md), or `world`.")],
-    size: Annotated[str | None, typer.Option(help="FRAMESxHEIGHTxWIDTH to train on, such as 81x480x832.")] = None,
-    clips: Annotated[int, typer.Option(help="How many clips of the world.")] = 16,
+    size: Annotated[str | None, typer.Option(help="WIDTHxHEIGHT to train on, such as 832x480.")] = None,
+    frames: Annotated[int | None, typer.Option(help="Frames to train on, such as 81.")] = None,
+    clips: Clips = 16,
     as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
 ) -> None:
     """Say what is wrong with every clip, and how its camera moves. Exits with 1 if anything is."""
     from curvedray.data.check import check_clips
-    from curvedray.data.clips import VideoShape
     from curvedray.data.sources import open_footage
 
-    shape = _shape(size) if size else None
-    source = open_footage(folder, shape or VideoShape(17, 64, 96), clips)
+    shape = _shape(size, frames, WORLD_SHAPE)
+    source = open_footage(folder, shape, clips)
     with progress_bar("clips", shown=not as_json) as tick:
         rows = []
-        for row in check_clips(source, shape):
+        for row in check_clips(source, shape if size or frames else None):
             rows.append(row)
             tick(len(rows), len(source))
     if as_json:
@@ -49,76 +58,97 @@ def cache(
     model: Annotated[
         str, typer.Option(help="`embedded`, a .safetensors of ours, a Wan folder or hub id.")
     ] = "embedded",
-    size: Annotated[str | None, typer.Option(help="FRAMESxHEIGHTxWIDTH; by default the model's own.")] = None,
-    clips: Annotated[int, typer.Option(help="How many clips of the world.")] = 2048,
+    size: Annotated[str | None, typer.Option(help="WIDTHxHEIGHT; by default the model's own.")] = None,
+    frames: Annotated[int | None, typer.Option(help="How many frames; by default the model's own.")] = None,
+    clips: Clips = 2048,
     half: Annotated[bool, typer.Option("--half", help="Store latents and text in half precision.")] = False,
+    prune: Annotated[bool, typer.Option("--prune", help="Delete what is of no clip that is there now.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was cached as JSON.")] = False,
 ) -> None:
-    """Encode every clip once. Run again, it goes on where it stopped."""
+    """Encode every clip once. Run again, it goes on where it stopped, and encodes what has changed."""
     import torch
 
     from curvedray.cli import console
-    from curvedray.data.cache import build_cache
-    from curvedray.data.clips import VideoShape
+    from curvedray.data.cache import build_cache, remove_unused
     from curvedray.data.sources import open_footage
+    from curvedray.inputs import megabytes
     from curvedray.models.open import load_model
 
     opened = load_model(model, device="cuda" if torch.cuda.is_available() else "cpu")
     own = opened.defaults
-    shape = _shape(size) if size else VideoShape(own.frames, own.height, own.width)
+    shape = _shape(size, frames, (own.frames, own.height, own.width))
+    opened.grid_for(shape.frames, shape.height, shape.width)  # refuses what the model's strides do not divide
     source = open_footage(folder, shape, clips)
     with progress_bar("clips", shown=not as_json) as tick:
         report = build_cache(source, opened, shape, output, dtype="float16" if half else "float32", tick=tick)
+    removed = remove_unused(output, source) if prune else 0
     if as_json:
         typer.echo(json.dumps(report.to_json()))
         return
-    console.print(f"{report.clips} clips, {report.bytes / 2**20:.1f} MiB in {output}")
+    console.print(
+        f"{report.clips} clips ({report.made} encoded now), {megabytes(report.bytes)} in {output}", markup=False
+    )
+    if removed:
+        console.print(f"{removed} files of clips that are no longer there were deleted")
+    elif report.unused:
+        console.print(f"{report.unused} files are of clips that are no longer there; --prune deletes them")
     for name, reason in report.skipped:
         console.print(f"left out {name}: {reason}", markup=False)
 
 
 def example(
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write.")],
-    clips: Annotated[int, typer.Option(help="How many clips.")] = 3,
+    clips: Clips = 3,
 ) -> None:
     """Write a few clips of the world as a folder to train on: the layout to copy for your own."""
     from curvedray.cli import console
-    from curvedray.data.clips import VideoShape
     from curvedray.data.folders import write_folder
     from curvedray.data.sources import open_footage
 
     with progress_bar("clips") as tick:
-        write_folder(open_footage("world", VideoShape(17, 64, 96), clips), output, tick=tick)
-    console.print(f"{clips} clips, and metadata.csv that names their parts, in {output}")
+        write_folder(open_footage("world", _shape(None, None, WORLD_SHAPE), clips), output, tick=tick)
+    console.print(f"{clips} clips, and metadata.csv that names their parts, in {output}", markup=False)
 
 
-def _shape(size: str):  # type: ignore[no-untyped-def]
+def _shape(size: str | None, frames: int | None, own: tuple[int, int, int]) -> "VideoShape":
+    """What was asked for, with a frame count, height and width of the model's own where nothing was said."""
+    from curvedray.cli.shared import pixels
     from curvedray.data.clips import VideoShape
     from curvedray.errors import InputError
 
-    parts = size.lower().split("x")
-    if len(parts) != 3 or not all(part.isdigit() and int(part) > 0 for part in parts):
-        raise InputError("--size", "FRAMESxHEIGHTxWIDTH, such as 81x480x832", size)
-    return VideoShape(*(int(part) for part in parts))
+    if frames is not None and not 1 <= frames <= LONGEST_VIDEO:
+        raise InputError("--frames", f"a number from 1 to {LONGEST_VIDEO}", frames)
+    width, height = pixels(size) or (own[2], own[1])
+    return VideoShape(own[0] if frames is None else frames, height, width)
 
 
-def _show(rows) -> None:  # type: ignore[no-untyped-def]
-    from rich.console import Console
-    from rich.table import Table
+def _show(rows: "list[ClipReport]") -> None:
+    """A line per clip that fits 80 columns, and under it what is wrong with it."""
+    import shutil
+    import textwrap
 
-    table = Table("clip", "frames", "size", "poses", "turns", "travels", "lens", "radii", "problems")
+    from curvedray.errors import quoted
+
+    width = max(40, shutil.get_terminal_size().columns)
+    typer.echo(_line([name for name, _ in COLUMNS]))
     for row in rows:
-        table.add_row(
-            row.id,
-            str(row.frames),
-            f"{row.width}x{row.height}",
-            str(row.poses),
-            f"{row.rotation:.1f}°",
-            f"{row.travel:.3g} {row.unit}",
-            f"{row.hfov:.0f}° xi {row.xi:.2f}",
-            "" if row.radius_known is None else f"{100 * row.radius_known:.0f} %",
-            "; ".join(row.problems) or "none",
-        )
-    Console().print(table)
+        cells = [quoted(row.id), str(row.frames), f"{row.width}x{row.height}", f"{row.rotation:.1f}°"]
+        cells += [f"{row.travel:.3g} {row.unit}", f"{row.hfov:.0f}° xi {row.xi:.2f}"]
+        if row.frames:
+            typer.echo(_line(cells))
+        else:
+            typer.echo(quoted(row.id))
+        notes = [f"problem: {problem}" for problem in row.problems]
+        if row.radius_known is not None:
+            notes.insert(0, f"distances known on {100 * row.radius_known:.0f} % of pixels")
+        for note in notes:
+            typer.echo(textwrap.fill(quoted(note), width, initial_indent="    ", subsequent_indent="      "))
     sound = sum(not row.problems for row in rows)
-    Console().print(f"{sound} of {len(rows)} clips have no problem")
+    typer.echo(f"{sound} of {len(rows)} clips have no problem")
+
+
+def _line(cells: list[str]) -> str:
+    fitted = [
+        text if len(text) <= room else f"{text[: room - 3]}..." for text, (_, room) in zip(cells, COLUMNS, strict=True)
+    ]
+    return " ".join(f"{text:{room}}" for text, (_, room) in zip(fitted, COLUMNS, strict=True)).rstrip()

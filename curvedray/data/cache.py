@@ -1,40 +1,45 @@
-"""Latents, text and radial targets computed once, in shards that are written whole and read through memory maps.
+"""Latents, text and radial targets computed once: a folder with one file per clip, named by what the clip is made of.
 
-A cache is a folder of `shard-00000.safetensors`. Making it again goes on where it stopped; memory holds one shard.
-Each shard says what it was made of; a cache made of something else is refused, not mixed.
+A clip whose video, cameras, caption or anything else changes has another fingerprint, so it is encoded again, and it
+alone. Files are written whole and read through memory maps: making a cache again goes on where it stopped, and memory
+holds one clip. `encoder.safetensors` says for which shape and by which encoders; a cache of others is refused.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors import safe_open
 from torch import Tensor
 
 from curvedray.cameras import Cameras, Lens
 from curvedray.data.clips import Clip, FootageSource, VideoShape, encoded
+from curvedray.data.fingerprint import fingerprint
 from curvedray.errors import InputError
-from curvedray.files import whole_file, writing
+from curvedray.files import write_tensors
+from curvedray.inputs import parsed_json, read_tensors, reading
+from curvedray.locks import lock_folder, remove_leftovers
 from curvedray.models.interface import VideoModel
 
 CacheDtype = Literal["float32", "float16"]
-CLIPS_A_SHARD = 32
-LAYOUT = 1  # of the shards; a change of it makes old caches another thing
+LAYOUT = 2  # of the files; a change of it makes old caches another thing
+ENCODER = "encoder.safetensors"
 
 
 @dataclass(frozen=True)
 class CacheReport:
-    """What a cache holds and what it had to leave out."""
+    """What a cache holds of a source, and what had to be left out."""
 
     clips: int
     skipped: tuple[tuple[str, str], ...]  # name, reason
-    bytes: int
-    made: int  # shards written by this call; the others were there
+    bytes: int  # of all files in the folder
+    made: int  # clips encoded by this call; the others were there
+    unused: int  # files of clips that are not, or no longer, in the source
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -47,41 +52,84 @@ def build_cache(
     folder: Path,
     *,
     dtype: CacheDtype = "float32",
-    clips_a_shard: int = CLIPS_A_SHARD,
     share: tuple[int, int] = (0, 1),
     tick: Callable[[int, int], None] = lambda done, total: None,
 ) -> CacheReport:
     """Encode every clip of a source once. Clips that cannot be read are left out and named in the report.
 
     Several processes may share the work: `share` is this one's number and how many there are, and the report is of
-    its own shards.
+    its own clips. Of two strangers who build one cache at once the second is refused.
     """
     if not len(source):
         raise InputError("clips", "at least one", "none")
-    key, probe = _key(source, shape, dtype), _probe(model)
-    made, skipped, clips = 0, [], 0
     rank, count = share
-    for number, first in list(enumerate(range(0, len(source), clips_a_shard)))[rank::count]:
-        path = folder / f"shard-{number:05d}.safetensors"
-        wanted = range(first, min(first + clips_a_shard, len(source)))
-        if not _is_whole(path, key, probe):
-            tensors, notes = _encode_shard(source, model, shape, wanted, getattr(torch, dtype), tick)
-            fix = "Make room and run the same command again: it goes on where it stopped."
-            with writing(f"cache {folder}", fix), whole_file(path) as temporary:
-                save_file({**tensors, "probe": probe}, temporary, {"key": key, "notes": json.dumps(notes)})
-            made += 1
-        notes = _notes(path)
-        skipped += [(name, reason) for name, reason in notes["skipped"]]
-        clips += len(notes["ids"])
-        tick(wanted.stop, len(source))
-    size = sum(path.stat().st_size for path in folder.glob("shard-*.safetensors"))
-    return CacheReport(clips, tuple(skipped), size, made)
+    made, skipped, used = 0, [], set()
+    with _being_built(folder, is_first=rank == 0):
+        _check_encoder(folder, model, shape, dtype, write=rank == 0)
+        for index in range(rank, len(source), count):
+            tick(index, len(source))
+            path = clip_file(folder, source.fingerprint(index))
+            if not _is_whole(path):
+                try:
+                    clip = encoded(source[index], model, shape)
+                except InputError as error:
+                    skipped.append((source.name_of(index), str(error)))
+                    continue
+                _write_clip(clip, path, getattr(torch, dtype))
+                made += 1
+            used.add(path)
+        tick(len(source), len(source))
+        files = [path for path in folder.glob("*.safetensors") if path.name != ENCODER]
+        size = sum(path.stat().st_size for path in files)
+    known = used if count == 1 else {clip_file(folder, source.fingerprint(i)) for i in range(len(source))}
+    return CacheReport(len(used), tuple(skipped), size, made, len(set(files) - known))
 
 
-def _key(source: FootageSource, shape: VideoShape, dtype: str) -> str:
-    """What a shard was made of, as text that two equal makings share."""
-    made_of = {"layout": LAYOUT, "source": source.describe(), "shape": asdict(shape), "dtype": dtype}
-    return json.dumps(made_of, sort_keys=True)
+def clip_file(folder: Path, made_of: str) -> Path:
+    return folder / f"{made_of[:32]}.safetensors"
+
+
+def remove_unused(folder: Path, source: FootageSource) -> int:
+    """Delete the files of clips that are not in a source, such as those of captions since changed; how many."""
+    with _being_built(folder, is_first=True):
+        known = {clip_file(folder, source.fingerprint(i)) for i in range(len(source))} | {folder / ENCODER}
+        unused = [path for path in folder.glob("*.safetensors") if path not in known]
+        for path in unused:
+            path.unlink()
+    return len(unused)
+
+
+@contextmanager
+def _being_built(folder: Path, is_first: bool) -> Iterator[None]:
+    """The first of a run's processes holds the folder for all of them, and clears what a killed one left."""
+    if not is_first:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield
+        return
+    fix = "Wait until it has finished, or choose another folder."
+    with lock_folder(folder, f"cache {folder}", fix):
+        remove_leftovers(folder)
+        yield
+
+
+def _check_encoder(folder: Path, model: VideoModel, shape: VideoShape, dtype: str, write: bool) -> None:
+    """Refuse a cache of another shape, precision or encoder; note them in one that is new."""
+    fix = "Choose another folder, or delete this one to make it again."
+    if next(folder.glob("shard-*.safetensors"), None):
+        raise InputError(f"cache {folder}", "a cache of this version", "one of an earlier version, in shards", fix)
+    key = json.dumps({"layout": LAYOUT, "shape": asdict(shape), "dtype": dtype}, sort_keys=True)
+    probe, path = _probe(model), folder / ENCODER
+    if path.exists():
+        stored, header = read_tensors(path, "a cache's encoder file")
+        if header.get("cache") != key or not {"probe", "empty_text"} <= set(stored):
+            raise InputError(f"cache {folder}", f"a cache of {key}", f"one of {header.get('cache')}", fix)
+        theirs = stored["probe"]
+        if theirs.shape != probe.shape or not torch.allclose(theirs, probe, rtol=0.05, atol=0.05):
+            raise InputError(f"cache {folder}", "a cache made by this model's encoders", "one made by others", fix)
+    elif write:
+        with torch.no_grad():
+            empty = model.encode_text([""])[0].to(getattr(torch, dtype))
+        write_tensors(path, {"probe": probe, "empty_text": empty}, {"cache": key})
 
 
 @torch.no_grad()
@@ -93,59 +141,30 @@ def _probe(model: VideoModel) -> Float[Tensor, " numbers"]:
     return torch.cat([latents.flatten().cpu().float(), text.flatten()[:256].cpu().float()])
 
 
-def _is_whole(path: Path, key: str, probe: Tensor) -> bool:
-    """Whether a shard is there and sound. One made of something else is an error: two data sets must not mix."""
+def _is_whole(path: Path) -> bool:
+    """Whether a clip's file is there and sound; safetensors compares its length with what its header promises."""
     if not path.is_file():
         return False
     try:
-        with safe_open(path, "pt") as shard:
-            got, encoder = shard.metadata()["key"], shard.get_tensor("probe")
-    except (SafetensorError, KeyError, TypeError):
-        return False  # cut short or not ours: it is made again
-    fix = "Choose another folder, or delete this one to make it again."
-    if got != key:
-        raise InputError(f"cache {path.parent}", f"a cache made of {key}", f"one made of {got}", fix)
-    if encoder.shape != probe.shape or not torch.allclose(encoder, probe, rtol=0.05, atol=0.05):
-        raise InputError(f"cache {path.parent}", "a cache made by this model's encoders", "one made by others", fix)
-    return True
+        with reading(str(path), "a whole file"), safe_open(path, "pt") as file:
+            return set(_FIELDS) <= set(file.keys()) and "clip" in (file.metadata() or {})
+    except InputError:
+        return False  # cut short: it is made again
 
 
-def _notes(path: Path) -> dict[str, Any]:
-    with safe_open(path, "pt") as shard:
-        return dict(json.loads(shard.metadata()["notes"]))
-
-
-def _encode_shard(
-    source: FootageSource,
-    model: VideoModel,
-    shape: VideoShape,
-    wanted: range,
-    dtype: torch.dtype,
-    tick: Callable[[int, int], None],
-) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The tensors of some clips, stacked, and what is to be noted beside them."""
-    clips: list[Clip] = []
-    skipped: list[tuple[str, str]] = []
-    for index in wanted:
-        tick(index, len(source))
-        try:
-            clips.append(encoded(source[index], model, shape))
-        except InputError as error:
-            skipped.append((source.name_of(index), str(error)))
-    with torch.no_grad():
-        tensors = {"empty_text": model.encode_text([""])[0].cpu().to(dtype)}
-    for name, part in _FIELDS.items() if clips else ():
-        stacked = torch.stack([part(clip) for clip in clips]).contiguous()
-        tensors[name] = stacked.to(dtype) if name in ("latents", "text") else stacked
+def _write_clip(clip: Clip, path: Path, dtype: torch.dtype) -> None:
+    tensors = {name: part(clip).contiguous() for name, part in _FIELDS.items()}
+    tensors |= {name: tensors[name].to(dtype) for name in ("latents", "text")}
+    lens = clip.cameras.lens
     notes = {
-        "ids": [clip.id for clip in clips],
-        "captions": [clip.caption for clip in clips],
-        "units": [clip.cameras.unit for clip in clips],
-        "max_angles": [clip.cameras.lens.max_angle for clip in clips],
-        "size": [shape.width, shape.height],
-        "skipped": skipped,
+        "id": clip.id,
+        "caption": clip.caption,
+        "unit": clip.cameras.unit,
+        "fps": clip.cameras.fps,
+        "max_angle": lens.max_angle,
+        "size": list(lens.size),
     }
-    return tensors, notes
+    write_tensors(path, tensors, {"clip": json.dumps(notes, sort_keys=True)})
 
 
 _FIELDS: dict[str, Callable[[Clip], Tensor]] = {
@@ -161,43 +180,39 @@ _FIELDS: dict[str, Callable[[Clip], Tensor]] = {
 
 
 class CachedClips:
-    """The clips of a cache, read through memory maps as they are asked for."""
+    """The clips of a source that a cache holds, read through memory maps as they are asked for."""
 
     empty_text: Float[Tensor, "l e"]
 
-    def __init__(self, folder: Path):
-        paths = sorted(folder.glob("shard-*.safetensors"))
-        if not paths:
-            fix = "Make it: curvedray data cache."
-            raise InputError(f"cache {folder}", "shard-*.safetensors files", "none", fix)
-        try:
-            self._shards = [safe_open(path, "pt") for path in paths]
-            self._notes = [json.loads(shard.metadata()["notes"]) for shard in self._shards]
-        except (SafetensorError, KeyError, TypeError) as error:
-            fix = "Run `curvedray data cache` again: it makes anew only what is damaged."
-            raise InputError(f"cache {folder}", "whole shards", error, fix) from error
-        self.skipped = [tuple(i) for notes in self._notes for i in notes["skipped"]]
-        self._places = [(s, i) for s, notes in enumerate(self._notes) for i in range(len(notes["ids"]))]
-        if not self._places:
-            fix = f"The first says: {self.skipped[0][1]}"
-            raise InputError("clips", "some that can be read", f"none of {len(self.skipped)}", fix)
-        self.empty_text = self._shards[0].get_tensor("empty_text").float()
+    def __init__(self, folder: Path, source: FootageSource):
+        fix = "Make it: curvedray data cache."
+        if not (folder / ENCODER).is_file():
+            raise InputError(f"cache {folder}", f"a folder with {ENCODER}", "none", fix)
+        self.empty_text = read_tensors(folder / ENCODER, "a cache's encoder file")[0]["empty_text"].float()
+        prints = [source.fingerprint(index) for index in range(len(source))]
+        kept = [index for index, made_of in enumerate(prints) if clip_file(folder, made_of).is_file()]
+        if not kept:
+            fix = "`curvedray data check` says why."
+            raise InputError("clips", "some that can be read", f"none of {len(source)}", fix)
+        self._files = [clip_file(folder, prints[index]) for index in kept]
+        self._names = [source.name_of(index) for index in kept]
+        self.fingerprint = fingerprint([prints[index] for index in kept])
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._files)
 
     def __getitem__(self, index: int) -> Clip:
-        number, row = self._places[index]
-        shard, notes = self._shards[number], self._notes[number]
-        read = {name: shard.get_slice(name)[row] for name in _FIELDS}
-        name = notes["ids"][row]
-        if not (torch.isfinite(read["latents"]).all() and torch.isfinite(read["poses"]).all()):
-            raise InputError(name, "finite latents and poses", "NaN or infinity in the cache", "Make the cache again.")
-        lens = Lens(read["focal"], read["center"], read["xi"], tuple(notes["size"]), notes["max_angles"][row])
-        cameras = Cameras(lens, read["poses"], notes["units"][row])
-        latents, text = read["latents"].float(), read["text"].float()
-        return Clip(name, notes["captions"][row], latents, text, cameras, read["log_radius"], read["radius_known"])
+        name, path = self._names[index], self._files[index]
+        read, header = read_tensors(path, "a clip of a cache")
+        fix = f"Delete {path} and make the cache again."
+        with reading(name, "a clip's parts in its file of the cache", fix):
+            notes = parsed_json(header["clip"], str(path))
+            lens = Lens(read["focal"], read["center"], read["xi"], tuple(notes["size"]), notes["max_angle"])
+            cameras = Cameras(lens, read["poses"], notes["unit"], notes["fps"])
+            latents, text = read["latents"].float(), read["text"].float()
+            if not torch.isfinite(latents).all():
+                raise InputError(name, "finite latents", "NaN or infinity in the cache", fix)
+            return Clip(name, notes["caption"], latents, text, cameras, read["log_radius"], read["radius_known"])
 
     def name_of(self, index: int) -> str:
-        number, row = self._places[index]
-        return str(self._notes[number]["ids"][row])
+        return self._names[index]

@@ -18,6 +18,7 @@ from jaxtyping import Bool, Float, UInt8
 from torch import Tensor
 
 from curvedray.cameras import Cameras, TokenGrid, stacked
+from curvedray.data.fingerprint import fingerprint
 from curvedray.errors import InputError
 from curvedray.media.pixels import video_from_frames
 from curvedray.models.interface import VideoModel
@@ -39,7 +40,7 @@ class Footage:
 
 @runtime_checkable
 class FootageSource(Protocol):
-    """A list of footage that is read one at a time. `describe` names it, so that a cache knows what it was made of."""
+    """A list of footage that is read one at a time."""
 
     def __len__(self) -> int: ...
 
@@ -49,7 +50,9 @@ class FootageSource(Protocol):
         """What to call a clip before, or although it cannot, be read."""
         ...
 
-    def describe(self) -> dict[str, object]: ...
+    def fingerprint(self, index: int) -> str:
+        """What a clip is made of, in letters that change when anything in it changes; nothing is decoded for it."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,7 @@ class ClipSource(Protocol):
     """Encoded clips by number, and the text of an empty caption, for training without one."""
 
     empty_text: Float[Tensor, "l e"]
+    fingerprint: str  # of all of them: another data set, or one that changed, has another
 
     def __len__(self) -> int: ...
 
@@ -87,12 +91,41 @@ class ClipSource(Protocol):
     def name_of(self, index: int) -> str: ...
 
 
+@dataclass(frozen=True)
+class FootageSubset:
+    """Some footage of a source, by its numbers."""
+
+    source: FootageSource
+    kept: Sequence[int]
+
+    def __len__(self) -> int:
+        return len(self.kept)
+
+    def __getitem__(self, index: int) -> Footage:
+        return self.source[self.kept[index]]
+
+    def name_of(self, index: int) -> str:
+        return self.source.name_of(self.kept[index])
+
+    def fingerprint(self, index: int) -> str:
+        return self.source.fingerprint(self.kept[index])
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Encoded clips that training never sees, and the text that guidance leads away from: nothing is left to encode."""
+
+    clips: Sequence[Clip]
+    negative_text: Float[Tensor, "l e"]
+
+
 class ClipsExcept:
     """The clips of a source except those of certain names: what is left to train on when some are held out."""
 
     def __init__(self, clips: ClipSource, names: set[str]):
         self.clips, self.empty_text = clips, clips.empty_text
         self.kept = [i for i in range(len(clips)) if clips.name_of(i) not in names]
+        self.fingerprint = fingerprint([clips.fingerprint, sorted(names)])
 
     def __len__(self) -> int:
         return len(self.kept)
@@ -218,6 +251,7 @@ class EncodedOnTheFly:
 
     def __init__(self, source: FootageSource, model: VideoModel, shape: VideoShape):
         self.source, self.model, self.shape = source, model, shape
+        self.fingerprint = fingerprint([source.fingerprint(i) for i in range(len(source))])
         with torch.no_grad():
             self.empty_text = model.encode_text([""])[0].cpu()
 

@@ -1,26 +1,30 @@
-"""Folders of footage that people already have: a metadata table, RealEstate10K, PanShot. One record a clip.
+"""Folders of footage that people already have: a metadata table, RealEstate10K, PanShot. One record per clip.
 
 A metadata table is `metadata.csv` or `metadata.jsonl` with the columns of `Record`; paths in it are relative to it.
+A record that is wrong is kept, and says what is wrong when its clip is read, so that the other clips can be used.
 """
 
 import csv
-import json
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 
 from curvedray.cameras import Cameras, Lens, Unit
 from curvedray.data.clips import Footage, FootageSource
+from curvedray.data.fingerprint import file_fingerprint, fingerprint
+from curvedray.data.tables import Row, loose_rows, number_value, table_rows, text_value
 from curvedray.errors import InputError
-from curvedray.files import whole_file
+from curvedray.files import plain_name, whole_file
 from curvedray.formats import cameras_of_video, write_cameras
+from curvedray.inputs import read_json, reading
 from curvedray.media.video import read_video, write_video
 from curvedray.radial.map import read_radial_map
 
 VIDEOS = (".mp4", ".mov", ".mkv", ".webm", ".avi")
+PATHS, NUMBERS = ("video", "cameras", "radial"), ("near", "hfov", "xi")  # columns of other than plain text
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,7 @@ class Record:
     def read(self) -> Footage:
         """Decode the video and read its cameras; anything wrong is an InputError that names the clip."""
         try:
+            plain_name(self.id, "id")
             video = read_video(self.video)
             height, width = video.frames.shape[1:3]
             cameras = self._cameras(width, height)
@@ -49,10 +54,33 @@ class Record:
             raise InputError(f"clip {self.id}: {error.name}", error.expected, error.got, error.fix) from error
         return Footage(self.id, self.caption, video.frames, cameras, radial, self.near)
 
+    def fingerprint(self) -> str:
+        """Of the files' contents, wherever they are, and of everything that the record says itself."""
+        paths = {name: getattr(self, name) for name in PATHS}
+        files = {name: file_fingerprint(path) for name, path in paths.items() if path is not None}
+        return fingerprint({name: value for name, value in asdict(self).items() if name not in PATHS} | files)
+
     def _cameras(self, width: int, height: int) -> Cameras:
         """The camera file's, with the lens of this record where there is one. A lens is never guessed."""
         lens = None if self.hfov is None else Lens.from_fov(self.hfov, self.xi, width, height)
         return cameras_of_video(self.cameras, width, height, format=self.format, lens=lens, unit=self.unit)
+
+
+@dataclass(frozen=True)
+class FaultyRecord:
+    """In place of a record that could not be made: reading it says why."""
+
+    id: str
+    error: InputError
+
+    def read(self) -> Footage:
+        raise self.error
+
+    def fingerprint(self) -> str:
+        return fingerprint(["faulty", self.id, str(self.error)])
+
+
+AnyRecord = Record | FaultyRecord
 
 
 class FolderFootage:
@@ -62,6 +90,7 @@ class FolderFootage:
         if not folder.is_dir():
             raise InputError("data", "a folder", f"{folder}, which is not one")
         self.folder = folder
+        self._fingerprints: dict[int, str] = {}
         for name, reader in LAYOUTS.items():
             self.records = reader(folder)
             if self.records:
@@ -79,8 +108,11 @@ class FolderFootage:
     def name_of(self, index: int) -> str:
         return self.records[index].id
 
-    def describe(self) -> dict[str, object]:
-        return {"kind": self.layout, "folder": self.folder.resolve().name, "ids": [i.id for i in self.records]}
+    def fingerprint(self, index: int) -> str:
+        """Taken once: a clip that changes while it is in use is another clip from the next start on."""
+        if index not in self._fingerprints:
+            self._fingerprints[index] = self.records[index].fingerprint()
+        return self._fingerprints[index]
 
 
 def write_folder(
@@ -90,6 +122,7 @@ def write_folder(
     rows = []
     for index in range(len(source)):
         one = source[index]
+        plain_name(one.id, "id")
         row = {"video": f"{one.id}.mp4", "cameras": f"{one.id}.json", "caption": one.caption}
         write_video(one.video, folder / row["video"], one.cameras.fps or 16.0, crf=8)
         write_cameras(one.cameras, folder / row["cameras"])
@@ -105,15 +138,19 @@ def write_folder(
         table.writerows(rows)
 
 
-def metadata_records(folder: Path) -> list[Record]:
+def metadata_records(folder: Path) -> list[AnyRecord]:
     """`metadata.csv` or `metadata.jsonl`: a row per clip, its columns the fields of `Record`."""
-    for path in (folder / "metadata.jsonl", folder / "metadata.csv"):
-        if path.is_file():
-            return [_record(row, f"{path.name} row {i + 1}", folder) for i, row in enumerate(_rows(path))]
-    return []
+    found = [path for path in (folder / "metadata.jsonl", folder / "metadata.csv") if path.is_file()]
+    if len(found) > 1:
+        raise InputError(f"data {folder}", "one table", "both metadata.jsonl and metadata.csv", "Remove one of them.")
+    return [
+        _record_or_fault(row, f"{path.name} row {number}", folder)
+        for path in found
+        for number, row in enumerate(table_rows(path), 1)
+    ]
 
 
-def realestate_records(folder: Path) -> list[Record]:
+def realestate_records(folder: Path) -> list[AnyRecord]:
     """A `.txt` of RealEstate10K and a video of the same name, anywhere below; captions in `captions.json` by name."""
     videos = {path.stem: path for path in sorted(folder.rglob("*")) if path.suffix.lower() in VIDEOS}
     captions = _captions(folder)
@@ -124,85 +161,81 @@ def realestate_records(folder: Path) -> list[Record]:
     ]
 
 
-def panshot_records(folder: Path) -> list[Record]:
+def panshot_records(folder: Path) -> list[AnyRecord]:
     """PanShot: requests (.json or .jsonl with x_fov, xi, caption, pose_path), poses, near_plane_depth-*.jsonl, videos.
 
     A request's video is its `video_path`, or the video that bears the name of its poses.
     """
     requests = [path for path in sorted(folder.rglob("*.json*")) if not path.name.startswith("near_plane_depth")]
-    rows = [row for path in requests for row in _rows(path, strict=False) if {"pose_path", "x_fov"} <= set(row)]
+    rows = [row for path in requests for row in loose_rows(path) if {"pose_path", "x_fov"} <= set(row)]
     near = {
         key: depth for path in folder.rglob("near_plane_depth-*.jsonl") for key, depth in _near_depths(path).items()
     }
     videos = {path.stem: path for path in sorted(folder.rglob("*")) if path.suffix.lower() in VIDEOS}
-    records = []
-    for row in rows:
-        poses = folder / str(row["pose_path"])
-        video = folder / str(row["video_path"]) if "video_path" in row else videos.get(poses.stem)
-        records.append(
-            Record(
-                video or poses.with_suffix(".mp4"),  # one that is missing is reported as missing
+    records: list[AnyRecord] = []
+    for number, row in enumerate(rows, 1):
+        where = f"request {number}"
+        try:
+            poses = folder / text_value(row["pose_path"], f"{where}: pose_path")
+            video = folder / text_value(row["video_path"], f"{where}: video_path") if "video_path" in row else None
+            record = Record(
+                video or videos.get(poses.stem) or poses.with_suffix(".mp4"),  # a missing one is reported as missing
                 poses,
-                str(row.get("caption", "")),
+                text_value(row.get("caption", ""), f"{where}: caption"),
                 poses.stem,
                 "panshot",
                 near=near.get(poses.stem, near.get(poses.stem.rsplit("-", 2)[0])),  # clips of a clip share its depth
-                hfov=float(row["x_fov"]),
-                xi=float(row.get("xi", 0.0)),
+                hfov=number_value(row["x_fov"], f"{where}: x_fov"),
+                xi=number_value(row.get("xi", 0.0), f"{where}: xi"),
                 unit="metric",
             )
-        )
+        except InputError as error:
+            records.append(FaultyRecord(where, error))
+        else:
+            records.append(record)
     return records
 
 
-LAYOUTS: dict[str, Callable[[Path], list[Record]]] = {
+LAYOUTS: dict[str, Callable[[Path], list[AnyRecord]]] = {
     "metadata": metadata_records,
     "panshot": panshot_records,
     "realestate10k": realestate_records,
 }
 
 
-def _record(row: dict[str, Any], where: str, folder: Path) -> Record:
+def _record_or_fault(row: Row | InputError, where: str, folder: Path) -> AnyRecord:
+    if isinstance(row, InputError):
+        return FaultyRecord(where, row)
+    try:
+        return _record(row, where, folder)
+    except InputError as error:
+        return FaultyRecord(where, error)
+
+
+def _record(row: Row, where: str, folder: Path) -> Record:
     known = {field.name for field in fields(Record)}
-    row = {key: value for key, value in row.items() if value not in (None, "")}
+    row = {key: value for key, value in row.items() if value is not None and value != ""}
     unknown = sorted(set(row) - known)
     if unknown:
         raise InputError(where, f"columns among {', '.join(sorted(known))}", ", ".join(unknown))
     for name in ("video", "cameras"):
         if name not in row:
             raise InputError(where, f"a column {name}", "none, or an empty one")
+    for name in NUMBERS:
+        if name in row:
+            row[name] = number_value(row[name], f"{where}: {name}")
+    for name in set(row) - set(NUMBERS):
+        row[name] = text_value(row[name], f"{where}: {name}")
+    if row.get("near", 1.0) <= 0:
+        raise InputError(f"{where}: near", "a positive number", row["near"])
     if row.get("unit") not in (None, *get_args(Unit)):
         raise InputError(f"{where}: unit", " or ".join(get_args(Unit)), row["unit"])
-    for name in ("video", "cameras", "radial"):
+    for name in PATHS:
         if name in row:
-            row[name] = folder / str(row[name])
-    for name in ("near", "hfov", "xi"):
-        if name in row:
-            row[name] = _number(row[name], f"{where}: {name}")
-    return Record(**{"id": row["video"].stem, **row})
-
-
-def _number(value: object, where: str) -> float:
-    try:
-        return float(str(value))
-    except ValueError as error:
-        raise InputError(where, "a number", repr(value)) from error
-
-
-def _rows(path: Path, strict: bool = True) -> list[dict[str, Any]]:
-    """The rows of a csv, jsonl or json list (or single object). Files that are not ours pass where not strict."""
-    try:
-        if path.suffix == ".csv":
-            with path.open(newline="", encoding="utf-8") as file:
-                return list(csv.DictReader(file))
-        text = path.read_text(encoding="utf-8")
-        parsed = json.loads(text) if path.suffix == ".json" else [json.loads(i) for i in text.splitlines() if i.strip()]
-    except (ValueError, csv.Error) as error:
-        if strict:
-            raise InputError(str(path), "a table of one clip a row", error) from error
-        return []
-    rows = parsed if isinstance(parsed, list) else [parsed]
-    return [row for row in rows if isinstance(row, dict)]
+            row[name] = folder / row[name]
+    row.setdefault("id", row["video"].stem)
+    plain_name(row["id"], f"{where}: id")
+    return Record(**row)
 
 
 def _captions(folder: Path) -> dict[str, str]:
@@ -210,22 +243,20 @@ def _captions(folder: Path) -> dict[str, str]:
     path = folder / "captions.json"
     if not path.is_file():
         return {}
-    try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(str(path), "a JSON object of captions by name", error) from error
+    stored = read_json(path, "a JSON object of captions by name")
     if not isinstance(stored, dict):
         raise InputError(str(path), "a JSON object of captions by name", type(stored).__name__)
-    return {
-        Path(key).stem: str(value[0] if isinstance(value, list) and value else value) for key, value in stored.items()
-    }
+    first = {key: value[0] if isinstance(value, list) and value else value for key, value in stored.items()}
+    return {Path(key).stem: text_value(value, f"{path}: {key}") for key, value in first.items()}
 
 
 def _near_depths(path: Path) -> dict[str, float]:
     """Near depths by `video_id-clip_id`."""
-    try:
-        return {f"{row['video_id']}-{row['clip_id']}": float(row["near_depth"]) for row in _rows(path)}
-    except (KeyError, ValueError, TypeError) as error:
-        raise InputError(
-            str(path), "rows with video_id, clip_id and near_depth", f"{type(error).__name__} {error}"
-        ) from error
+    depths = {}
+    for number, row in enumerate(table_rows(path), 1):
+        if isinstance(row, InputError):
+            raise row
+        with reading(f"{path.name} row {number}", "video_id, clip_id and near_depth"):
+            key = f"{row['video_id']}-{row['clip_id']}"
+            depths[key] = number_value(row["near_depth"], f"{path.name} row {number}: near_depth")
+    return depths

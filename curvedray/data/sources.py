@@ -6,8 +6,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import torch
+
 from curvedray.data.cache import CachedClips, CacheReport, build_cache
-from curvedray.data.clips import ClipsExcept, ClipSource, EncodedOnTheFly, Footage, FootageSource, VideoShape
+from curvedray.data.clips import (
+    Clip,
+    ClipsExcept,
+    ClipSource,
+    EncodedOnTheFly,
+    Footage,
+    FootageSource,
+    FootageSubset,
+    HeldOut,
+    VideoShape,
+    encoded,
+)
+from curvedray.data.fingerprint import fingerprint
 from curvedray.data.folders import FolderFootage
 from curvedray.errors import InputError
 from curvedray.models.interface import VideoModel
@@ -49,14 +63,9 @@ class WorldFootage:
     def name_of(self, index: int) -> str:
         return f"{self.split}-{self.first + index:06d}"
 
-    def describe(self) -> dict[str, object]:
-        return {
-            "kind": "world",
-            "version": WORLD_VERSION,
-            "split": self.split,
-            "first": self.first,
-            "clips": self.clips,
-        }
+    def fingerprint(self, index: int) -> str:
+        shape = (self.shape.frames, self.shape.height, self.shape.width)
+        return fingerprint(["world", WORLD_VERSION, self.split, self.first + index, shape])
 
 
 def video_shape(data: Data, model: VideoModel) -> VideoShape:
@@ -92,24 +101,37 @@ def open_clips(
     excluded = {footage.name_of(i) for i in _held_out(data, held_out, footage)}
     if data.cache == "off":
         return ClipsExcept(EncodedOnTheFly(footage, model, shape), excluded), None
-    folder = out / "cache" if data.cache == "auto" else Path(data.cache)
+    folder = cache_folder(data, out)
     report = build_cache(footage, model, shape, folder, dtype=data.cache_dtype, share=share, tick=tick)
     wait()
-    return ClipsExcept(CachedClips(folder), excluded), report
+    return ClipsExcept(CachedClips(folder, footage), excluded), report
 
 
-def validation_clips(data: Data, model: VideoModel, count: int) -> list[Footage]:
-    """Clips that training never sees: of the world's validation split, or the last of a folder.
+def open_held_out(data: Data, model: VideoModel, out: Path, count: int) -> HeldOut | None:
+    """Clips that training never sees, encoded: of the world's validation split, or the last of a folder.
 
-    One that cannot be read is left out here; it was named when the cache was made.
+    One that cannot be read is left out here; it was named when the cache was made. None where none is left.
     """
     shape = video_shape(data, model)
     footage = open_footage(data.source, shape, count, "val")
-    found: list[Footage] = []
-    for index in range(len(footage)) if data.source == "world" else _held_out(data, count, footage):
-        with suppress(InputError):
-            found.append(footage[index])
-    return found
+    if data.source != "world":
+        footage = FootageSubset(footage, _held_out(data, count, footage))
+    clips: list[Clip] = []
+    if len(footage) and data.cache == "off":
+        for index in range(len(footage)):
+            with suppress(InputError):
+                clips.append(encoded(footage[index], model, shape))
+    elif len(footage) and build_cache(footage, model, shape, cache_folder(data, out), dtype=data.cache_dtype).clips:
+        cached = CachedClips(cache_folder(data, out), footage)
+        clips = [cached[index] for index in range(len(cached))]
+    if not clips:
+        return None
+    with torch.no_grad():
+        return HeldOut(clips, model.encode_text([model.defaults.negative])[0].cpu())
+
+
+def cache_folder(data: Data, out: Path) -> Path:
+    return out / "cache" if data.cache == "auto" else Path(data.cache)
 
 
 def _held_out(data: Data, count: int, footage: FootageSource) -> range:

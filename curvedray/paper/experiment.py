@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from curvedray.errors import InputError
 from curvedray.paper.items import ITEMS, SCALES, item
-from curvedray.training.recipes import Recipe, differences, with_overrides
+from curvedray.training.recipe import Recipe, differences, with_overrides
 
 MAY_DIFFER = ("name:", "adapter.", "radial_weight:", "mixforcing")  # what a row is; all else must be the same
 

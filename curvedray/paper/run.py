@@ -32,7 +32,7 @@ from curvedray.radial.map import RadialMap
 from curvedray.tables import markdown_table
 from curvedray.training.loop import train
 from curvedray.training.process import Process
-from curvedray.training.recipes import Recipe
+from curvedray.training.recipe import Recipe
 from curvedray.world.world import WorldClip, world_clip
 
 ALMOST_LOSSLESS = 4  # crf of the videos that are scored

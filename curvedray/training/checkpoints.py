@@ -1,29 +1,32 @@
 """Checkpoints that are there whole or not at all: a folder per step, with the checksum of every file.
 
 A checkpoint is written under a hidden name and renamed when all of it is on the disk, so a process killed at any
-moment leaves the one before. One that does not match its checksums is passed over when resuming.
+moment leaves the one before. One that does not match its checksums is passed over when resuming. What a killed process
+left under a hidden name is deleted when the run goes on.
 """
 
 import hashlib
 import json
 import logging
 import os
+import re
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from curvedray.errors import InputError
-from curvedray.files import whole_file, writing
+from curvedray.files import write_tensors, writing
+from curvedray.inputs import read_json, reading
 
 log = logging.getLogger(__name__)
 STATE = "state.json"  # written last: the other files' checksums, the step, the recipe
+STEP = re.compile("step-[0-9]{6,15}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +38,7 @@ class Checkpoint:
     weights: dict[str, Tensor]
     optimiser: dict[str, Tensor]
     average: dict[str, Tensor]
+    circumstances: dict[str, Any] = field(default_factory=dict)  # what may change the bits, but is no part of a recipe
 
 
 def save_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int) -> Path:
@@ -45,8 +49,7 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int) -> Path:
     try:
         with writing(f"checkpoint of step {checkpoint.step}", fix):
             folder.mkdir(parents=True, exist_ok=True)
-            _forget(unfinished)
-            _forget(path)
+            _remove(unfinished)
             unfinished.mkdir()
             sums = {}
             for name in ("weights", "optimiser", "average"):
@@ -54,13 +57,15 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int) -> Path:
                 save_file({key: x.detach().cpu().contiguous() for key, x in getattr(checkpoint, name).items()}, file)
                 sums[file.name] = _on_disk(file)
             record = {"step": checkpoint.step, "recipe": checkpoint.recipe, "sha256": sums}
+            record["circumstances"] = checkpoint.circumstances
             state = unfinished / STATE
             state.write_text(json.dumps(record, indent=1))
             _on_disk(state)
+            _remove(path)  # a damaged one of the same step
             os.replace(unfinished, path)
             _on_disk(folder)
             for old in checkpoint_folders(folder)[:-keep]:
-                _forget(old)
+                _remove(old)
     except InputError:
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
@@ -78,41 +83,51 @@ def latest_checkpoint(folder: Path) -> Checkpoint | None:
 
 
 def load_checkpoint(path: Path) -> Checkpoint:
-    try:
-        record = json.loads((path / STATE).read_text())
+    with reading(f"checkpoint {path.name}", "a whole checkpoint"):
+        record = read_json(path / STATE, "the record of a checkpoint")
         for name, expected in record["sha256"].items():
             got = _checksum(path / name)
             if got != expected:
                 raise InputError(f"checkpoint {path.name}", f"{name} with checksum {expected[:8]}", got[:8])
         parts = {name: load_file(path / f"{name}.safetensors") for name in ("weights", "optimiser", "average")}
-        return Checkpoint(int(record["step"]), record["recipe"], **parts)
-    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"checkpoint {path.name}", "a whole checkpoint", f"{type(error).__name__}: {error}") from error
+        return Checkpoint(
+            int(record["step"]), record["recipe"], **parts, circumstances=dict(record.get("circumstances", {}))
+        )
 
 
 def save_transformer(transformer: nn.Module, path: Path, recipe: dict[str, Any]) -> None:
     """A trained transformer as one safetensors file, whole or not at all, with its recipe in the header."""
-    tensors = {name: x.detach().cpu().contiguous() for name, x in transformer.state_dict().items()}
-    with whole_file(path) as temporary:
-        save_file(tensors, temporary, {"recipe": json.dumps(recipe)})
+    write_tensors(path, transformer.state_dict(), {"recipe": json.dumps(recipe)})
 
 
 def checkpoint_folders(folder: Path) -> list[Path]:
-    """The checkpoints of a run, oldest first, whole or damaged."""
-    return sorted(path for path in folder.glob("step-*") if path.is_dir())
+    """The checkpoints of a run, oldest first, whole or damaged; by number, for step-1000000 is a longer name."""
+    found = [path for path in folder.glob("step-*") if path.is_dir() and STEP.fullmatch(path.name)]
+    return sorted(found, key=_step_of)
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Delete what a killed process was writing or deleting; only who holds the run's lock may."""
+    for path in folder.glob(".*"):
+        if path.is_dir() and STEP.fullmatch(path.name.removeprefix(".").removeprefix("old-")):
+            shutil.rmtree(path)
+
+
+def _step_of(path: Path) -> int:
+    return int(path.name.removeprefix("step-"))
 
 
 def _newest_before(path: Path) -> str:
-    earlier = [other.name for other in checkpoint_folders(path.parent) if other.name < path.name]
+    earlier = [other.name for other in checkpoint_folders(path.parent) if _step_of(other) < _step_of(path)]
     return f"the last good checkpoint is {earlier[-1]}" if earlier else "there is no earlier checkpoint"
 
 
-def _forget(path: Path) -> None:
-    """Remove a folder that may not be there; under a hidden name first, so that no half of it is ever taken for one."""
-    if path.name.startswith("step-") and path.exists():
-        path = path.rename(path.parent / f".old-{path.name}")
+def _remove(path: Path) -> None:
+    """Delete a folder that may not be there; under a hidden name first, so that no half of it is ever taken for one."""
+    if not path.name.startswith(".") and path.exists():
+        hidden = path.parent / f".old-{path.name}"
+        _remove(hidden)  # a process that was killed may have left it
+        path = path.rename(hidden)
     if path.exists():
         shutil.rmtree(path)
 

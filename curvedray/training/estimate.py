@@ -14,7 +14,7 @@ from curvedray.data.clips import Clip, VideoShape, batch_of
 from curvedray.models.interface import VideoModel, self_attentions
 from curvedray.training.objective import batch_in_view, draw, losses, total_loss
 from curvedray.training.process import Process
-from curvedray.training.recipes import Recipe
+from curvedray.training.recipe import Recipe
 
 QUICK_PASS = 2e11  # operations: a pass of fewer is timed, one of more is counted
 REACHED = 0.4  # share of a matrix product's speed that whole passes reach

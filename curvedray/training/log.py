@@ -1,62 +1,66 @@
-"""What a run says while it runs: a line of JSON per step, a bar with the time left, and the recipe beside them."""
+"""What a run says while it runs: a line of JSON per step, the recipe beside it, and callbacks for whoever watches."""
 
 import json
 import time
 from collections import deque
+from collections.abc import Callable
 from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
 from curvedray.data.clips import Skipped
+from curvedray.errors import InputError
 from curvedray.files import whole_file, writing
-from curvedray.training.recipes import Recipe
+from curvedray.inputs import parsed_json, read_text
+from curvedray.training.recipe import Recipe
 
 RESUME = "Make room and go on with --resume latest."
+Tick = Callable[[int, int, str], None]  # tick(done, total, words)
+Say = Callable[[str], None]
+
+
+def no_tick(done: int, total: int, words: str) -> None:
+    """Nobody watches."""
+
+
+def no_say(text: str) -> None:
+    """Nobody listens."""
 
 
 class RunLog:
-    """`log.jsonl` and `recipe.json` in the run's folder, and the bar. Only the first process writes and shows."""
+    """`log.jsonl` and `recipe.json` in the run's folder. Of several processes only the first `writes`."""
 
-    def __init__(self, out: Path, recipe: Recipe, first: int, shown: bool):
-        self.out, self.recipe, self.first, self.shown = out, recipe, first, shown
+    def __init__(self, out: Path, recipe: Recipe, first: int, writes: bool, tick: Tick = no_tick, say: Say = no_say):
+        self.out, self.recipe, self.first, self.writes = out, recipe, first, writes
+        self.tick, self.say = (tick, say) if writes else (no_tick, no_say)
         self.losses: deque[float] = deque(maxlen=max(1, recipe.steps // 10))
+        self.validated: set[int] = set()  # steps whose validation is in the log
         self._busy, self._began, self._reported = 0.0, time.perf_counter(), 0
         self._file: FileIO | None = None
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-            disable=not shown,
-        )
 
     def __enter__(self) -> "RunLog":
         self._began = time.perf_counter()
-        if self.shown:
+        if self.writes:
             with writing(str(self.out), RESUME):
                 with whole_file(self.out / "recipe.json") as temporary:
                     temporary.write_text(json.dumps(self.recipe.to_json(), indent=1))
                 forget_from(self.out / "log.jsonl", self.first)
                 # Unbuffered: a line that finds no room must not be tried again when the file is closed.
                 self._file = (self.out / "log.jsonl").open("ab", buffering=0)
-        self._bar.start()
-        self._task = self._bar.add_task("loss      ", total=self.recipe.steps, completed=self.first)
+        earlier = log_records(self.out / "log.jsonl") if self.first else []
+        last_tenth = self.recipe.steps - (self.losses.maxlen or 1)
+        self.losses.extend(i["loss"] for i in earlier if "loss" in i and i["step"] >= last_tenth)
+        self.validated = {i["step"] for i in earlier if "validation" in i}
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._bar.stop()
         if self._file is not None:
             self._file.close()
 
     @property
-    def recent_loss(self) -> float:
-        """The mean of the last tenth of the steps."""
-        return sum(self.losses) / len(self.losses) if self.losses else float("nan")
+    def recent_loss(self) -> float | None:
+        """The mean of the last tenth of the steps, as far as they were taken or logged; None where none was."""
+        return sum(self.losses) / len(self.losses) if self.losses else None
 
     def step(
         self,
@@ -72,7 +76,7 @@ class RunLog:
     ) -> None:
         self.losses.append(loss)
         self._busy += seconds - waited
-        self._bar.update(self._task, completed=step + 1, description=f"loss {self.recent_loss:.4f}")
+        self.tick(step + 1, self.recipe.steps, f"loss {self.recent_loss:.4f}")
         every = self.recipe.every.log
         if every and ((step + 1) % every == 0 or step + 1 == self.recipe.steps):
             record = {"step": step, "loss": loss, "flow": flow, "radial": radial, "gradient": norm, "lr": rate}
@@ -80,15 +84,12 @@ class RunLog:
         for number, reason in list(skipped)[self._reported :]:
             self._reported += 1
             self._write({"step": step, "skipped": number, "reason": reason})
-            self.note(f"a clip was skipped ({self._reported} so far): {reason}")
+            self.say(f"a clip was skipped ({self._reported} so far): {reason}")
 
-    def validated(self, step: int, numbers: dict[str, Any]) -> None:
+    def validation(self, step: int, numbers: dict[str, Any]) -> None:
         self._write({"step": step, **numbers})
-        self.note(f"step {step}: validation loss {numbers['validation']:.4f}, videos in {numbers['videos']}")
-
-    def note(self, text: str) -> None:
-        if self.shown:
-            self._bar.console.print(text, style="dim", markup=False, highlight=False, soft_wrap=True)
+        self.validated.add(step)
+        self.say(f"step {step}: validation loss {numbers['validation']:.4f}, videos in {numbers['videos']}")
 
     def timing(self) -> tuple[float, float]:
         """Seconds since the loop began, and the share of them spent in forward, backward and optimiser."""
@@ -106,19 +107,27 @@ def forget_from(path: Path, step: int) -> None:
     """Drop the lines of steps that will be made again, and a last line that was cut short."""
     if not path.exists():
         return
-    kept = []
-    for line in path.read_text().splitlines():
-        try:
-            record = json.loads(line)
-        except ValueError:
-            continue
-        # A validation bears the number of steps before it, a step its own, from 0.
-        if record["step"] < step or ("validation" in record and record["step"] == step > 0):
-            kept.append(line)
+    # A validation bears the number of steps before it, a step its own, from 0.
+    kept = [i for i in log_records(path) if i["step"] < step or ("validation" in i and i["step"] == step > 0)]
     with whole_file(path) as temporary:
-        temporary.write_text("".join(f"{line}\n" for line in kept))
+        temporary.write_text("".join(f"{json.dumps(record)}\n" for record in kept))
+
+
+def log_records(path: Path) -> list[dict[str, Any]]:
+    """The lines of a log that are whole: steps, validations, clips that were skipped."""
+    if not path.exists() or not path.stat().st_size:
+        return []
+    records = []
+    for line in read_text(path, "a run's log").splitlines():
+        try:
+            record = parsed_json(line, str(path))
+        except InputError:
+            continue  # cut short by a kill
+        if isinstance(record, dict) and isinstance(record.get("step"), int):
+            records.append(record)
+    return records
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
     """The steps of a run, one record each."""
-    return [record for line in path.read_text().splitlines() if "loss" in (record := json.loads(line))]
+    return [record for record in log_records(path) if "loss" in record]

@@ -8,8 +8,7 @@ never stopped.
 import math
 import signal
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +18,7 @@ from torch import Tensor, nn
 
 from curvedray.adapter.adapter import Adapter
 from curvedray.adapter.file import save_adapter
-from curvedray.cameras import TokenGrid
-from curvedray.data.clips import Batch, ClipSource, Footage, Skipped, batch_of, clip_at
+from curvedray.data.clips import ClipSource, HeldOut, Skipped
 from curvedray.data.sources import video_shape
 from curvedray.errors import InputError
 from curvedray.files import writing
@@ -28,18 +26,24 @@ from curvedray.models.embedded.model import EmbeddedModel, save_embedded
 from curvedray.models.interface import VideoModel
 from curvedray.training.checkpoints import (
     Checkpoint,
-    checkpoint_folders,
-    latest_checkpoint,
     optimiser_tensors,
     restore_optimisers,
     save_checkpoint,
     save_transformer,
 )
-from curvedray.training.log import RESUME, RunLog
-from curvedray.training.objective import Draws, batch_in_view, draw, losses, total_loss
+from curvedray.training.feed import Feed
+from curvedray.training.log import RESUME, RunLog, Say, Tick, no_say, no_tick
+from curvedray.training.objective import batch_in_view, losses, total_loss
 from curvedray.training.optimiser import build_optimisers, learning_rate
 from curvedray.training.process import Process
-from curvedray.training.recipes import Recipe, differences
+from curvedray.training.recipe import Recipe
+from curvedray.training.start import (
+    checkpoint_to_resume,
+    circumstances,
+    notes_on_resuming,
+    own_run_folder,
+    what_is_trained,
+)
 from curvedray.training.validate import validate
 
 
@@ -47,8 +51,9 @@ from curvedray.training.validate import validate
 class Result:
     """How a run ended."""
 
+    first: int  # the step it began at: 0, or the checkpoint's that it went on from
     step: int
-    loss: float  # the mean of the last tenth of the steps
+    loss: float | None  # the mean of the last tenth of the steps; None where none was taken or logged
     weights: Path | None  # None: it was asked to stop before its end
     skipped: int
     seconds: float
@@ -63,45 +68,71 @@ def train(
     process: Process,
     *,
     resume: bool = False,
-    validation: Sequence[Footage] = (),
+    validation: HeldOut | None = None,
+    tick: Tick = no_tick,
+    say: Say = no_say,
 ) -> Result:
-    """Train an adapter, or the model's transformer itself, and leave checkpoints, a log and the weights in `out`."""
-    checkpoint = _where_to_start(recipe, out, resume)
+    """Train an adapter, or the model's transformer itself, and leave checkpoints, a log and the weights in `out`.
+
+    Nobody else can train into `out` meanwhile. `tick(done, total, words)` hears of every step, `say` of what happens.
+    """
+    with own_run_folder(out, process):
+        return _train(recipe, model, clips, out, process, resume, validation, tick, say)
+
+
+def _train(
+    recipe: Recipe,
+    model: VideoModel,
+    clips: ClipSource,
+    out: Path,
+    process: Process,
+    resume: bool,
+    validation: HeldOut | None,
+    tick: Tick,
+    say: Say,
+) -> Result:
+    checkpoint = checkpoint_to_resume(recipe, out, resume)
     first = checkpoint.step if checkpoint is not None else 0
     shape = video_shape(recipe.data, model)
     grid = model.grid_for(shape.frames, shape.height, shape.width)
     latent_shape = model.latent_shape(grid)
-    adapter, trained = _what_is_trained(recipe, model)
+    adapter, trained = what_is_trained(recipe, model, fresh=checkpoint is None)
     names = {parameter: name for name, parameter in trained.named_parameters()}
     parameters = list(names)
     optimisers = build_optimisers(recipe, names)
     average = {name: p.detach().clone() for p, name in names.items()} if recipe.ema else {}
+    now = circumstances(process, clips)
     if checkpoint is not None:
         trained.load_state_dict(checkpoint.weights)
         restore_optimisers(optimisers, names, checkpoint.optimiser)
         average = {name: tensor.to(process.device) for name, tensor in checkpoint.average.items()}
+        for note in notes_on_resuming(checkpoint, recipe, now) if process.is_first else ():
+            say(note)
 
     def validate_at(step: int) -> None:
-        if process.is_first and validation:
+        """Once per step, also where a kill came before the first attempt was in the log."""
+        if process.is_first and validation is not None and step not in log.validated:
             with averaged(trained, average), writing(f"validation of step {step}", RESUME):
-                log.validated(step, validate(recipe, model, adapter, validation, shape, out, step, empty_text))
+                found = validate(recipe, model, adapter, validation, shape, out, step, empty_text)
+            log.validation(step, found)
         process.wait()
 
     def checkpoint_at(step: int) -> None:
         if process.is_first:
             remembered = optimiser_tensors(optimisers, names)
-            state = Checkpoint(step, recipe.to_json(), trained.state_dict(), remembered, average)
+            state = Checkpoint(step, recipe.to_json(), trained.state_dict(), remembered, average, now)
             save_checkpoint(out / "checkpoints", state, recipe.keep)
+            log.say(f"checkpoint at step {step}")
         process.wait()
 
     skipped = Skipped()
     empty_text = clips.empty_text.to(process.device)
-    log = RunLog(out, recipe, first, shown=process.is_first)
+    log = RunLog(out, recipe, first, process.is_first, tick, say)
     saved = first
     feed = Feed(recipe, clips, latent_shape, grid, process, skipped)
     with log, feed, _asked_to_stop() as asked, _detached_after(adapter):
-        if recipe.every.validate and first == 0:
-            validate_at(0)  # what training starts from
+        if _validation_is_due(recipe, first):
+            validate_at(first)  # what training starts from, or what a kill prevented
         for step in range(first, recipe.steps):
             began = time.perf_counter()
             passes = feed.step(step)
@@ -139,108 +170,25 @@ def train(
             if stop or done == recipe.steps or (recipe.every.checkpoint and done % recipe.every.checkpoint == 0):
                 checkpoint_at(done)
                 saved = done
-                log.note(f"checkpoint at step {done}")
-            if recipe.every.validate and (done == recipe.steps or done % recipe.every.validate == 0):
-                validate_at(done)
-            if stop:
-                log.note(f"stopped at step {done}; go on with --resume latest")
+            if stop and done < recipe.steps:
+                log.say(f"stopped at step {done}; go on with --resume latest")
                 break
+            if _validation_is_due(recipe, done):
+                validate_at(done)
 
     finished = saved == recipe.steps
     if finished and process.is_first:
         with averaged(trained, average), writing(f"weights in {out}", RESUME):
             _save_weights(recipe, model, adapter, out)
     process.finish()
-    return Result(
-        saved, log.recent_loss, _weights_path(model, adapter, out) if finished else None, len(skipped), *log.timing()
-    )
+    weights = _weights_path(model, adapter, out) if finished else None
+    return Result(first, saved, log.recent_loss, weights, len(skipped), *log.timing())
 
 
-class Feed:
-    """This process's clips and draws by step; the next step's are made ready while this one trains."""
-
-    def __init__(
-        self,
-        recipe: Recipe,
-        clips: ClipSource,
-        latent_shape: tuple[int, ...],
-        grid: TokenGrid,
-        process: Process,
-        skipped: Skipped,
-    ):
-        self.recipe, self.clips, self.latent_shape, self.grid = recipe, clips, latent_shape, grid
-        self.process, self.skipped = process, skipped
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="clips")
-        self._next: tuple[int, Future[list[tuple[Batch, Draws]]]] | None = None
-
-    def step(self, step: int) -> list[tuple[Batch, Draws]]:
-        """One batch, and what chance decides about it, for each pass of a step."""
-        if self._next is None or self._next[0] != step:
-            self._next = step, self._pool.submit(self._read, step)
-        passes = self._next[1].result()
-        if step + 1 < self.recipe.steps:
-            self._next = step + 1, self._pool.submit(self._read, step + 1)
-        return [(batch.to(self.process.device), draws.to(self.process.device)) for batch, draws in passes]
-
-    def _read(self, step: int) -> list[tuple[Batch, Draws]]:
-        passes = []
-        for part in range(self.recipe.accumulate):
-            slots = self.process.slots(part)
-            first = step * self.recipe.batch
-            clips = [clip_at(self.clips, first + slot, self.recipe.seed, self.skipped) for slot in slots]
-            passes.append((batch_of(clips), draw(self.recipe, step, slots, self.latent_shape, self.grid)))
-        return passes
-
-    def __enter__(self) -> "Feed":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._pool.shutdown(wait=True, cancel_futures=True)
-
-
-# -- before the loop
-
-
-def _what_is_trained(recipe: Recipe, model: VideoModel) -> tuple[Adapter | None, nn.Module]:
-    """The adapter, attached, or the transformer; in float32, all else frozen."""
-    transformer = model.transformer
-    transformer.requires_grad_(False)
-    if recipe.gradient_checkpointing:
-        transformer.enable_gradient_checkpointing()  # type: ignore[operator]
-    if recipe.what == "backbone":
-        transformer.float().requires_grad_(True).train()
-        return None, transformer
-    adapter = Adapter(transformer, recipe.adapter, seed=recipe.seed).attach(transformer)
-    if not any(True for _ in adapter.parameters()):
-        raise InputError("adapter.method", "one with something to train", recipe.adapter.method)
-    # Gradients pass through the frozen blocks; in training mode diffusers also honours gradient checkpointing.
-    transformer.train(recipe.gradient_checkpointing)
-    adapter.accepts_radial_maps = recipe.mixforcing is not None
-    adapter.notes = {"recipe": recipe.to_json()}
-    return adapter, adapter.float().train()
-
-
-def _where_to_start(recipe: Recipe, out: Path, resume: bool) -> Checkpoint | None:
-    """The newest whole checkpoint of a run to go on with; None where it begins. A run is never overwritten."""
-    folder = out / "checkpoints"
-    if not resume:
-        if checkpoint_folders(folder):
-            fix = "Go on with --resume latest, or choose another folder with -o."
-            raise InputError(f"folder {out}", "no run in it", "one that has checkpoints", fix)
-        return None
-    checkpoint = latest_checkpoint(folder)
-    if checkpoint is None:
-        if checkpoint_folders(folder):
-            fix = "Start a new run in another folder with -o."
-            raise InputError("--resume latest", f"a whole checkpoint in {out}", "only damaged ones", fix)
-        return None  # it was stopped before its first
-    before = Recipe.from_json(checkpoint.recipe)
-    free = ("every.", "keep:")  # what does not change the weights
-    changed = [line for line in differences(before, recipe) if not line.startswith(free)]
-    if changed:
-        fix = "Resume with the recipe it was started with, or start a new run in another folder."
-        raise InputError("--resume latest", "the recipe of the run", "; ".join(changed), fix)
-    return checkpoint
+def _validation_is_due(recipe: Recipe, step: int) -> bool:
+    """At the start, at the end, and every so many steps between."""
+    every = recipe.every.validate
+    return every > 0 and (step % every == 0 or step == recipe.steps)
 
 
 @contextmanager

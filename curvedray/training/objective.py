@@ -21,7 +21,7 @@ from curvedray.data.clips import Batch
 from curvedray.models.flow import noised, stratified_ranks, velocity_target
 from curvedray.models.interface import VideoModel
 from curvedray.radial.loss import radial_loss, supervised
-from curvedray.training.recipes import Recipe
+from curvedray.training.recipe import Recipe
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from curvedray.training.muon import Muon
-from curvedray.training.recipes import Recipe
+from curvedray.training.recipe import Recipe
 
 
 def build_optimisers(recipe: Recipe, names: dict[nn.Parameter, str]) -> list[torch.optim.Optimizer]:

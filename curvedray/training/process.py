@@ -1,10 +1,11 @@
 """This process among the others that train: its device, its share of a batch, sums over all of them.
 
-One process alone needs no launcher; several are started by `accelerate launch`, over gloo on CPUs and NCCL on GPUs.
+One process alone needs no launcher; several are started by torch's, over gloo on CPUs and NCCL on GPUs.
 Gradients are averaged by hand, in one reduction a step: what is trained is small, and a wrapper around the model
 would have to know about hooks, accumulation and weights that a method does not use.
 """
 
+import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from datetime import timedelta
@@ -15,9 +16,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from curvedray.configs import flattened
 from curvedray.errors import InputError
 from curvedray.extras import needed
-from curvedray.training.recipes import Recipe
+from curvedray.training.recipe import Recipe
 
 
 class Process:
@@ -44,11 +46,12 @@ class Process:
             raise InputError("--tracker", "one that is installed", tracker, fix)
         self.tracked, self.precision = tracker is not None, recipe.precision
         if tracker:
-            self.accelerator.init_trackers("curvedray", config=_flat_config(recipe.to_json()))
+            self.accelerator.init_trackers("curvedray", config=_tracker_config(recipe))
         self.device: torch.device = self.accelerator.device
         self.rank: int = self.accelerator.process_index
         self.count: int = self.accelerator.num_processes
         self.is_first: bool = self.accelerator.is_main_process
+        _check_launcher(self.count)
         passes = self.count * recipe.accumulate
         if recipe.batch % passes:
             got = f"{recipe.batch} for {self.count} processes of {recipe.accumulate} passes"
@@ -92,12 +95,19 @@ class Process:
             self.accelerator.end_training()
 
 
-def _flat_config(record: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+def _check_launcher(count: int) -> None:
+    """Refuse to train alone where a launcher was asked for several: `accelerate launch --cpu` starts one, silently.
+
+    For more than one process it names their meeting point; without their number, it did not start them.
+    """
+    env = os.environ
+    if count == 1 and "ACCELERATE_MIXED_PRECISION" in env and "MASTER_ADDR" in env and "WORLD_SIZE" not in env:
+        got = "one: on CPUs `accelerate launch` starts no more"
+        fix = "Use torch's: python -m torch.distributed.run --nproc-per-node 2 -m curvedray train ..."
+        raise InputError("launcher", "as many processes as it was asked for", got, fix)
+
+
+def _tracker_config(recipe: Recipe) -> dict[str, Any]:
     """Trackers take numbers and words only."""
-    flat: dict[str, Any] = {}
-    for key, value in record.items():
-        if isinstance(value, dict):
-            flat |= _flat_config(value, f"{prefix}{key}.")
-        else:
-            flat[prefix + key] = value if isinstance(value, int | float | str) else str(value)
-    return flat
+    flat = flattened(recipe.to_json())
+    return {key: value if isinstance(value, int | float | str) else str(value) for key, value in flat.items()}

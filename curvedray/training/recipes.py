@@ -4,149 +4,26 @@ curvedray train wan_1b_k3 --data panshot -o runs/k3      # the paper's recipe, w
 curvedray train quick steps=500 adapter.breakpoints=3    # dotted overrides; unknown keys are refused
 """
 
-import json
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import Any, Literal
+from typing import Any
 
-from curvedray.adapter.config import AdapterConfig
-from curvedray.configs import check_laws, config_of, flattened, record_of
+from curvedray.adapter.config import METHODS, AdapterConfig
 from curvedray.data.sources import Data
 from curvedray.errors import InputError
 from curvedray.models.embedded.model import GRID as EMBEDDED_GRID
 from curvedray.models.flow import TimestepDraw
 from curvedray.radial.mixforcing import MixForcing
-
-
-@dataclass(frozen=True)
-class Optimiser:
-    kind: Literal["adamw", "muon"] = "adamw"  # muon: for the matrices of blocks, AdamW for the rest
-    betas: tuple[float, float] = (0.9, 0.999)
-    weight_decay: float = 0.01
-    clip: float = 1.0  # largest norm of the gradient
-
-
-@dataclass(frozen=True)
-class Every:
-    """Steps between events; 0 is never."""
-
-    log: int = 1
-    checkpoint: int = 500
-    validate: int = 1000
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """All that decides a run. It is saved beside every checkpoint."""
-
-    name: str
-    model: str = "embedded"  # the one in the package, `random` weights of its shape, a .safetensors, a Wan folder or id
-    what: Literal["adapter", "backbone"] = "adapter"
-    adapter: AdapterConfig = field(default_factory=AdapterConfig)
-    data: Data = field(default_factory=Data)
-    steps: int = 10_000
-    batch: int = 8  # clips per step, over all processes
-    accumulate: int = 1  # passes per step, each over its share of the batch
-    lr: float = 1e-4
-    warmup: int = 100
-    decay: Literal["constant", "linear", "cosine"] = "constant"
-    optimiser: Optimiser = field(default_factory=Optimiser)
-    timesteps: TimestepDraw = field(default_factory=TimestepDraw)
-    text_dropout: float = 0.0  # share of clips trained on the empty caption
-    radial_weight: float = 1e-3
-    radial_alpha: float = 1.0
-    radial_floor: float = 1e-3  # the least uncertainty the radial loss believes, in near distances; the paper's
-    noisiest: float = 0.03  # share of draws, the noisiest, that the radial loss does not see
-    mixforcing: MixForcing | None = None
-    ema: float = 0.0  # decay of the average of weights that is kept and validated; 0: none
-    precision: Literal["no", "bf16"] = "no"
-    gradient_checkpointing: bool = False
-    every: Every = field(default_factory=Every)
-    keep: int = 2  # checkpoints
-    validation_clips: int = 2
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        laws = [
-            ("steps", self.steps >= 1, "at least 1"),
-            ("batch", self.batch >= 1, "at least 1"),
-            ("accumulate", self.accumulate >= 1, "at least 1"),
-            ("lr", self.lr > 0, "a positive number"),
-            ("text_dropout", 0 <= self.text_dropout <= 1, "a share in [0, 1]"),
-            ("noisiest", 0 <= self.noisiest < 1, "a share in [0, 1)"),
-            ("radial_weight", self.radial_weight >= 0, "0 or more"),
-            ("radial_floor", self.radial_floor > 0, "a positive number"),
-            ("ema", 0 <= self.ema < 1, "a decay in [0, 1)"),
-            ("keep", self.keep >= 1, "at least 1"),
-            ("data.clips", self.data.clips >= 1, "at least 1"),
-            ("optimiser.clip", self.optimiser.clip > 0, "a positive number"),
-        ]
-        check_laws(self, laws)
-        if self.mixforcing is not None and not (self.what == "adapter" and self.adapter.rule.predicts_radius):
-            got = self.adapter.method if self.what == "adapter" else "the backbone"
-            raise InputError("mixforcing", "an adapter of a method that predicts radii", got)
-
-    @property
-    def radial(self) -> bool:
-        """Whether the radial loss has anything to act on."""
-        return self.what == "adapter" and self.radial_weight > 0 and self.adapter.rule.predicts_radius
-
-    def to_json(self) -> dict[str, Any]:
-        return record_of(self)
-
-    @classmethod
-    def from_json(cls, record: dict[str, Any]) -> "Recipe":
-        return config_of(cls, record, "recipe")
-
-
-# -- overrides
-
-
-def with_overrides(recipe: Recipe, overrides: Iterable[str]) -> Recipe:
-    """A recipe changed by `dotted.key=value`; a value is JSON where it parses as such, else text."""
-    record = recipe.to_json()
-    for override in overrides:
-        key, equals, text = override.partition("=")
-        if not equals:
-            raise InputError("override", "key=value", override)
-        *parents, last = key.split(".")
-        place: dict[str, Any] = record
-        for name in parents:
-            inner = place.setdefault(name, {})
-            if inner is None:  # an option that is off becomes one with its defaults: mixforcing.kind=block
-                inner = place[name] = {}
-            if not isinstance(inner, dict):
-                raise InputError("recipe", f"no parts in {name}, which is one value", key)
-            place = inner
-        place[last] = _value(text)
-    return Recipe.from_json(record)
-
-
-def differences(a: Recipe, b: Recipe) -> list[str]:
-    """Dotted keys in which two recipes differ, with both values."""
-    flat_a, flat_b = flattened(a.to_json()), flattened(b.to_json())
-    keys = sorted(set(flat_a) | set(flat_b))
-    return [f"{key}: {flat_a.get(key)} / {flat_b.get(key)}" for key in keys if flat_a.get(key) != flat_b.get(key)]
-
-
-def _value(text: str) -> Any:
-    try:
-        value = json.loads(text)
-        return int(value) if isinstance(value, float) and value.is_integer() else value  # steps=1e4
-    except ValueError:
-        return {"None": None, "True": True, "False": False}.get(text, text)  # `none` is a word: a method bears it
-
-
-# -- the runs
+from curvedray.training.recipe import Every, Optimiser, Recipe
 
 EMBEDDED_DATA = Data(clips=20_480, cache_dtype="float16")
 
 
 def quick() -> Recipe:
-    """Two minutes on two cores: an adapter for the embedded model, on a few clips of the world.
+    """A first adapter for the embedded model: two minutes on two cores.
 
-    Where the package has no trained weights, for random ones of its shape.
+    On a few clips of the world. Where the package has no trained weights, for random ones of its shape.
     """
     from curvedray.models.embedded.model import WEIGHTS
 
@@ -165,9 +42,10 @@ def quick() -> Recipe:
 
 
 def wan_1b() -> Recipe:
-    """The paper's: Wan2.1-1.3B, 10K steps of 8 clips, 81 x 480 x 832, AdamW at 1e-4, radial weight 1e-3.
+    """The paper's: Wan2.1-1.3B, 10K steps of 8 clips of 81 x 480 x 832.
 
-    One pass takes 32,760 tokens, so it is for GPUs: on one of 80 GB use `accumulate=8`, on eight of them nothing.
+    AdamW at 1e-4, radial weight 1e-3. One pass takes 32,760 tokens, so it is for GPUs: on one of 80 GB use
+    `accumulate=8`, on eight of them nothing.
     """
     return Recipe(
         "wan_1b",
@@ -179,7 +57,7 @@ def wan_1b() -> Recipe:
 
 
 def embedded() -> Recipe:
-    """The embedded model's camera adapter, on the procedural world: the paper's experiments at a desk.
+    """The same method on the embedded model: the paper's experiments at a desk.
 
     Wider than an eighth of so narrow a backbone, and drawn towards noise, where a clip's camera is decided. Radii are
     held to their targets ten times harder than in the paper, by a loss without its spikes (docs/LOG.md).
@@ -201,7 +79,7 @@ def embedded() -> Recipe:
 
 
 def embedded_backbone() -> Recipe:
-    """The embedded model itself: its transformer, text and all, on the procedural world."""
+    """The embedded model itself, text and all, on the procedural world."""
     return Recipe(
         "embedded_backbone",
         what="backbone",
@@ -222,54 +100,73 @@ def embedded_backbone() -> Recipe:
 
 
 def embedded_backbone_longer() -> Recipe:
-    """A second run from the weights of the first, whose validation loss was still falling."""
+    """A second run from the weights of the first, whose loss was still falling."""
     first = embedded_backbone()
     every = replace(first.every, validate=1500)
     return replace(first, name="embedded_backbone_longer", steps=6000, lr=3e-3, every=every)
 
 
-def _method(name: str) -> Callable[[Recipe], Recipe]:
-    return lambda base: replace(base, adapter=replace(base.adapter, method=name))
+# -- ablations
 
 
-def _without_supervision(breakpoints: int) -> Callable[[Recipe], Recipe]:
+@dataclass(frozen=True)
+class Ablation:
+    """A row of the paper's tables: what it is, and the change of its base."""
+
+    says: str
+    change: Callable[[Recipe], Recipe]
+
+
+def _with_adapter(says: str, **changes: Any) -> Ablation:
+    return Ablation(says, lambda base: replace(base, adapter=replace(base.adapter, **changes)))
+
+
+def _breakpoints(count: int) -> Ablation:
     """The paper's breakpoint table: a tenth of the budget, the diffusion loss alone."""
-    return lambda base: replace(_short(base), radial_weight=0.0, adapter=replace(base.adapter, breakpoints=breakpoints))
+
+    def change(base: Recipe) -> Recipe:
+        return replace(_short(base), radial_weight=0.0, adapter=replace(base.adapter, breakpoints=count))
+
+    return Ablation(f"{count} breakpoint{'s' * (count > 1)}; a tenth of the steps, no radial loss", change)
 
 
 def _short(base: Recipe) -> Recipe:
     return replace(base, steps=max(1, base.steps // 10), warmup=max(1, base.warmup // 10))
 
 
-def _placed(first: float, last: float) -> Callable[[Recipe], Recipe]:
+def _curved_blocks(says: str, first: float, last: float) -> Ablation:
     """Curved blocks from one share of the depth to another."""
 
     def change(base: Recipe) -> Recipe:
         depth = DEPTHS[base.name]
         return replace(base, adapter=replace(base.adapter, curved_blocks=(round(first * depth), round(last * depth))))
 
-    return change
+    return Ablation(f"curved rays in {says} of the blocks", change)
 
 
 DEPTHS = {"wan_1b": 30, "embedded": 6}  # blocks of each base's transformer
+OTHER_METHODS = ("endpoint", "point", "ucpe", "prope", "gta", "plucker", "recammaster", "depth_concat")
 
-# Each row of the paper's tables, as a change of its base. The base itself is CRePE, supervised, at full length.
-ABLATIONS: dict[str, Callable[[Recipe], Recipe]] = {
-    **{f"k{k}": _without_supervision(k) for k in (1, 2, 3, 5, 7)},
-    "first": _placed(0, 1 / 3),
-    "middle": _placed(1 / 3, 2 / 3),
-    "last": _placed(2 / 3, 1),
-    "all": _placed(0, 1),
-    "supervised_1k": _short,
-    "unsupervised_1k": _without_supervision(5),
-    "unsupervised_10k": lambda base: replace(base, radial_weight=0.0),
-    "rotation": lambda base: replace(base, adapter=replace(base.adapter, query_rotation=True)),
-    "mixforcing_block": lambda base: replace(base, mixforcing=MixForcing("block")),
-    "mixforcing_video": lambda base: replace(base, mixforcing=MixForcing("video")),
-    **{
-        name: _method(name)
-        for name in ("endpoint", "point", "ucpe", "prope", "gta", "plucker", "recammaster", "depth_concat")
-    },
+# Each row of the paper's tables. The base itself is CRePE, supervised, at full length.
+ABLATIONS: dict[str, Ablation] = {
+    **{f"k{k}": _breakpoints(k) for k in (1, 2, 3, 5, 7)},
+    "first": _curved_blocks("the first third", 0, 1 / 3),
+    "middle": _curved_blocks("the middle third", 1 / 3, 2 / 3),
+    "last": _curved_blocks("the last third", 2 / 3, 1),
+    "all": _curved_blocks("all", 0, 1),
+    "supervised_1k": Ablation("a tenth of the steps", _short),
+    "unsupervised_1k": Ablation("a tenth of the steps, no radial loss", _breakpoints(5).change),
+    "unsupervised_10k": Ablation("no radial loss", lambda base: replace(base, radial_weight=0.0)),
+    "rotation": _with_adapter("queries rotated by their own pixel: beyond the paper", query_rotation=True),
+    "mixforcing_block": Ablation(
+        "takes maps of distances: MixForcing in blocks of frames",
+        lambda base: replace(base, mixforcing=MixForcing("block")),
+    ),
+    "mixforcing_video": Ablation(
+        "takes maps of distances: MixForcing of whole videos",
+        lambda base: replace(base, mixforcing=MixForcing("video")),
+    ),
+    **{name: _with_adapter(METHODS[name].says, method=name) for name in OTHER_METHODS},
 }
 BASES: dict[str, Callable[[], Recipe]] = {"wan_1b": wan_1b, "embedded": embedded}
 OWN: dict[str, Callable[[], Recipe]] = {
@@ -278,7 +175,13 @@ OWN: dict[str, Callable[[], Recipe]] = {
 
 
 def recipe_names() -> list[str]:
-    return [*OWN, *BASES, *(f"{base}_{change}" for base in BASES for change in ABLATIONS)]
+    return list(recipe_descriptions())
+
+
+def recipe_descriptions() -> dict[str, str]:
+    """What each recipe is, in one line."""
+    own = {name: (make.__doc__ or "").splitlines()[0] for name, make in (OWN | BASES).items()}
+    return own | {f"{base}_{name}": i.says for base in BASES for name, i in ABLATIONS.items()}
 
 
 def recipe(name: str) -> Recipe:
@@ -286,9 +189,9 @@ def recipe(name: str) -> Recipe:
     if name in OWN | BASES:
         return (OWN | BASES)[name]()
     for base, make in BASES.items():
-        change = ABLATIONS.get(name.removeprefix(f"{base}_"))
-        if name.startswith(f"{base}_") and change is not None:
-            return replace(change(make()), name=name)
+        ablation = ABLATIONS.get(name.removeprefix(f"{base}_"))
+        if name.startswith(f"{base}_") and ablation is not None:
+            return replace(ablation.change(make()), name=name)
     near = get_close_matches(name, recipe_names(), n=3, cutoff=0.4)
     fix = f"Did you mean {' or '.join(near)}?" if near else ""
     raise InputError("recipe", "one of `curvedray train --list`", name, fix)

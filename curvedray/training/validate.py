@@ -1,6 +1,5 @@
 """Held-out clips during a run: their loss at fixed noise, and what the model makes of their prompts and cameras."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,12 +8,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from curvedray.adapter.adapter import Adapter
-from curvedray.data.clips import Clip, Footage, VideoShape, batch_of, encoded
+from curvedray.data.clips import Clip, HeldOut, VideoShape, batch_of
+from curvedray.files import plain_name
 from curvedray.generation.generate import generate
 from curvedray.media.video import write_video
 from curvedray.models.interface import VideoModel
 from curvedray.training.objective import batch_in_view, draw, losses
-from curvedray.training.recipes import Recipe
+from curvedray.training.recipe import Recipe
 
 NOISE_LEVELS = 8  # a clip's loss is averaged over this many, one from each eighth of the recipe's draw
 
@@ -24,17 +24,19 @@ def validate(
     recipe: Recipe,
     model: VideoModel,
     adapter: Adapter | None,
-    footage: Sequence[Footage],
+    held_out: HeldOut,
     shape: VideoShape,
     out: Path,
     step: int,
     empty_text: Float[Tensor, "l e"],
 ) -> dict[str, object]:
-    """The mean loss, and a video a clip in `out/validation/step-000500`. The noise is the same at every step."""
-    clips = [encoded(one, model, shape) for one in footage]
+    """The mean loss, and a video per clip in `out/validation/step-000500`. The noise is the same at every step.
+
+    Clips and texts are encoded already; of the model's encoders only the decoder is needed.
+    """
     folder = out / "validation" / f"step-{step:06d}"
-    found = [clip_loss(recipe, model, adapter, clip, shape, empty_text) for clip in clips]
-    for clip in clips:
+    found = [clip_loss(recipe, model, adapter, clip, shape, empty_text) for clip in held_out.clips]
+    for clip in held_out.clips:
         made = generate(
             model,
             clip.caption,
@@ -44,8 +46,10 @@ def validate(
             height=shape.height,
             width=shape.width,
             seed=recipe.seed,
+            prompt_embeds=clip.text[None].to(model.device),
+            negative_prompt_embeds=held_out.negative_text[None].to(model.device),
         )
-        write_video(made.frames, folder / f"{clip.id}.mp4", made.fps)
+        write_video(made.frames, folder / f"{plain_name(clip.id, 'id')}.mp4", made.fps)
     return {"validation": sum(found) / len(found), "videos": str(folder)}
 
 

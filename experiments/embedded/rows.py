@@ -13,7 +13,8 @@ import torch
 
 from curvedray.paper.experiments.lenses import experiment as lenses
 from curvedray.paper.run import train_row, with_folder
-from curvedray.training.recipes import Recipe, recipe
+from curvedray.training.recipe import Recipe
+from curvedray.training.recipes import recipe
 
 
 def rows() -> dict[str, Recipe]:

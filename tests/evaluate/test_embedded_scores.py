@@ -17,7 +17,7 @@ from score_tables import FAMILIES, WITH_MAP, write_tables
 from curvedray.evaluate.known import AXES, ClipErrors, KnownClips, errors_of
 from curvedray.models.embedded.model import WEIGHTS
 from curvedray.paper.experiment import MAY_DIFFER
-from curvedray.training.recipes import differences
+from curvedray.training.recipe import differences
 from curvedray.world.world import world_clip
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,8 @@ from curvedray.errors import InputError
 from curvedray.radial.mixforcing import MixForcing
 from curvedray.training.muon import Muon, orthogonal
 from curvedray.training.optimiser import learning_rate
-from curvedray.training.recipes import ABLATIONS, Recipe, differences, recipe, recipe_names, with_overrides
+from curvedray.training.recipe import Recipe, differences, with_overrides
+from curvedray.training.recipes import ABLATIONS, recipe, recipe_names
 
 
 def test_the_papers_recipe():

@@ -1,15 +1,11 @@
-"""The loop survives: kill -9 anywhere, full disks, broken clips and checkpoints; and many processes train as one."""
+"""What the loop trains, and that many processes train as one."""
 
-import errno
 import json
 import os
-import random
-import resource
 import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -17,219 +13,15 @@ import torch
 from accelerate.tracking import GeneralTracker
 from safetensors.torch import load_file
 from tiny import TinyFootage, TinyModel, footage
-from train_tiny import TINY, die_inside_a_checkpoint, run
+from train_tiny import TINY, die_inside_a_checkpoint, loss_lines, run, start_child, wait_for, weights
 
 from curvedray.adapter.file import load_adapter
-from curvedray.data.cache import build_cache
 from curvedray.data.clips import EncodedOnTheFly, VideoShape, encoded
 from curvedray.errors import InputError
-from curvedray.training.checkpoints import latest_checkpoint
-from curvedray.training.log import forget_from, read_log
-from curvedray.training.objective import losses
-from curvedray.training.recipes import with_overrides
+from curvedray.training.recipe import with_overrides
 from curvedray.training.validate import clip_loss
 
 SHAPE = VideoShape(9, 32, 48)
-
-
-def weights(out):
-    return load_file(out / "adapter.safetensors")
-
-
-def loss_lines(out):
-    return [(i["step"], i["loss"], i["gradient"]) for i in read_log(out / "log.jsonl")]
-
-
-def same_run(a, b):
-    """Step for step the same losses, and the same bytes in the end."""
-    assert loss_lines(a) == loss_lines(b)
-    first, second = weights(a), weights(b)
-    assert first.keys() == second.keys()
-    for name in first:
-        assert torch.equal(first[name], second[name]), name
-
-
-def start_child(function, *args, **kwargs):
-    """Run in a forked copy of this process, which may be killed; its exit code is 0 if the function returned."""
-    child = os.fork()
-    if child:
-        return child
-    signal.alarm(120)  # a child that hangs fails its test, not the whole suite
-    code = 1
-    try:
-        function(*args, **kwargs)
-        code = 0
-    except InputError as error:
-        Path(args[0], "error.txt").write_text(str(error))
-        code = 2
-    finally:
-        os._exit(code)
-
-
-def wait_for(child):
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    """The run that nobody interrupts."""
-    out = tmp_path_factory.mktemp("whole")
-    run(out)
-    return out
-
-
-# -- it survives
-
-
-@pytest.mark.parametrize("seed", [0, 1])
-def test_killed_at_random_moments_it_ends_the_same(tmp_path, whole, seed):
-    moments = random.Random(seed)
-    for attempt in range(40):
-        child = start_child(run, tmp_path, resume=attempt > 0)
-        if attempt < 4:
-            time.sleep(moments.uniform(0.1, 0.8))
-            os.kill(child, signal.SIGKILL)
-        if wait_for(child) == 0:
-            break
-    same_run(tmp_path, whole)
-
-
-@pytest.mark.parametrize("moment", [0, 1, 3, 4, 5, 9])  # of five forced writes a checkpoint; 5 and 9 are in the second
-def test_killed_inside_a_checkpoint_it_ends_the_same(tmp_path, whole, moment):
-    def dies(out):
-        die_inside_a_checkpoint(moment)
-        run(out)
-
-    assert wait_for(start_child(dies, tmp_path)) == -signal.SIGKILL
-    run(tmp_path, resume=True)
-    same_run(tmp_path, whole)
-    assert not list((tmp_path / "checkpoints").glob(".step-*"))
-
-
-def test_asked_to_stop_it_writes_a_checkpoint_first(tmp_path, whole):
-    def asked(out):
-        run(out, ["every.checkpoint=100"])
-
-    child = start_child(asked, tmp_path)
-    while not (tmp_path / "log.jsonl").exists() or not loss_lines(tmp_path):
-        time.sleep(0.02)
-    os.kill(child, signal.SIGTERM)
-    assert wait_for(child) == 0
-    step = latest_checkpoint(tmp_path / "checkpoints").step
-    assert 0 < step < TINY.steps
-    assert len(loss_lines(tmp_path)) == step
-    run(tmp_path, resume=True)
-    same_run(tmp_path, whole)
-
-
-def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(tmp_path, whole, caplog):
-    run(tmp_path)
-    (tmp_path / "adapter.safetensors").unlink()
-    newest = tmp_path / "checkpoints" / "step-000008" / "weights.safetensors"
-    data = bytearray(newest.read_bytes())
-    data[-3] ^= 1  # one bit
-    newest.write_bytes(data)
-    run(tmp_path, resume=True)
-    assert "step-000008" in caplog.text
-    same_run(tmp_path, whole)
-    for name in ("step-000006", "step-000008"):
-        (tmp_path / "checkpoints" / name / "state.json").write_text("{}")
-    with pytest.raises(InputError, match="only damaged ones"):
-        run(tmp_path, resume=True)
-
-
-def test_a_full_disk_is_said_and_loses_nothing(tmp_path, whole):
-    run(tmp_path, ["steps=8"])
-    before = {path: path.read_bytes() for path in (tmp_path / "checkpoints").rglob("*.*") if path.is_file()}
-    (tmp_path / "checkpoints" / "step-000008" / "state.json").write_text("")  # so that the last steps are made again
-    largest = max(len(data) for data in before.values())
-
-    def on_a_full_disk(out):
-        resource.setrlimit(resource.RLIMIT_FSIZE, (largest // 2, largest // 2))
-        run(out, resume=True)
-
-    assert wait_for(start_child(on_a_full_disk, tmp_path)) == 2
-    said = (tmp_path / "error.txt").read_text()
-    assert "full disk" in said
-    assert "step-000006" in said
-    kept = tmp_path / "checkpoints" / "step-000006"
-    assert all(path.read_bytes() == data for path, data in before.items() if path.parent == kept)
-    assert not list((tmp_path / "checkpoints").glob(".step-*"))
-    run(tmp_path, resume=True)
-    same_run(tmp_path, whole)
-
-
-def test_a_disk_that_fills_anywhere_is_said(tmp_path, monkeypatch):
-    def full(*_, **__):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    for place in ("loop.save_adapter", "log.whole_file", "validate.write_video"):
-        with monkeypatch.context() as patch:
-            patch.setattr(f"curvedray.training.{place}", full)
-            with pytest.raises(InputError, match="a full disk"):
-                run(tmp_path / place, ["steps=1", "every.validate=1"], validation=[footage(20)])
-    with monkeypatch.context() as patch:
-        patch.setattr("curvedray.data.cache.save_file", full)
-        with pytest.raises(InputError, match=r"full disk.*run the same command again"):
-            build_cache(TinyFootage(2), TinyModel(), SHAPE, tmp_path / "cache")
-    assert not list(tmp_path.glob("cache/*"))
-
-
-def test_a_broken_clip_is_skipped_counted_and_reported(tmp_path):
-    result = run(tmp_path, broken=(3,))
-    assert result.skipped == 1
-    said = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
-    assert [i["reason"] for i in said if "skipped" in i] == [
-        "clip-3: expected a video that can be decoded, got rubbish"
-    ]
-    assert len(loss_lines(tmp_path)) == TINY.steps
-
-
-def test_a_loss_that_is_not_a_number_stops_with_the_last_checkpoint_kept(tmp_path, whole, monkeypatch):
-    passes = iter(range(100))
-
-    def breaks(*args):
-        flow, radial = losses(*args)
-        return (flow * float("nan") if next(passes) == 5 else flow), radial
-
-    monkeypatch.setattr("curvedray.training.loop.losses", breaks)
-    with pytest.raises(InputError, match=r"finite numbers.*step 5.*checkpoint is of step 4.*lower lr"):
-        run(tmp_path)
-    assert not (tmp_path / "adapter.safetensors").exists()
-    assert len(loss_lines(tmp_path)) == 5
-    run(tmp_path, resume=True)
-    same_run(tmp_path, whole)
-
-
-def test_a_run_is_not_overwritten_nor_resumed_as_another(tmp_path):
-    run(tmp_path, ["steps=2"])
-    with pytest.raises(InputError, match="no run in it"):
-        run(tmp_path, ["steps=2"])
-    with pytest.raises(InputError, match=r"adapter\.breakpoints: 5 / 3"):
-        run(tmp_path, ["steps=2", "adapter.breakpoints=3"], resume=True)
-    assert run(tmp_path, ["steps=2", "keep=5"], resume=True).step == 2  # nothing left to do
-
-
-def test_a_model_is_left_as_it_was_however_a_run_ends(tmp_path, whole):
-    model = TinyModel()
-    with pytest.raises(InputError, match="finite numbers"):  # this one diverges by itself
-        run(tmp_path / "bad", ["lr=1e30", "warmup=0"], model=model)
-    run(tmp_path / "good", model=model)
-    same_run(tmp_path / "good", whole)
-
-
-def test_the_recipe_lies_beside_every_checkpoint(whole):
-    for state in (whole / "checkpoints").glob("*/state.json"):
-        assert json.loads(state.read_text())["recipe"] == TINY.to_json()
-    assert json.loads((whole / "recipe.json").read_text()) == TINY.to_json()
-    assert sorted(path.name for path in (whole / "checkpoints").iterdir()) == ["step-000006", "step-000008"]
-
-
-def test_a_cut_log_is_mended(tmp_path):
-    path = tmp_path / "log.jsonl"
-    path.write_text('{"step": 0, "loss": 1}\n{"step": 1, "loss": 1}\n{"step": 2, "validation": 1}\n{"step": 2, "lo')
-    forget_from(path, 1)
-    assert path.read_text() == '{"step": 0, "loss": 1}\n'
 
 
 # -- many train as one
@@ -283,21 +75,6 @@ def test_two_processes_of_a_launcher(tmp_path, whole):
     subprocess.run(command, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, timeout=300)
     assert sorted(path.name for path in tmp_path.glob("finished-*")) == ["finished-0", "finished-1"]
     as_one_process(tmp_path, whole)
-
-
-@pytest.mark.slow
-def test_kill_9_of_a_whole_process(tmp_path, whole):
-    command = [sys.executable, str(Path(__file__).parents[1] / "train_tiny.py"), str(tmp_path), "--resume"]
-    moments = random.Random(7)
-    for attempt in range(10):
-        process = subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": "1"})
-        try:
-            process.wait(moments.uniform(5, 15) if attempt < 3 else 300)
-        except subprocess.TimeoutExpired:
-            process.kill()
-        if process.wait() == 0:
-            break
-    same_run(tmp_path, whole)
 
 
 # -- what it trains
@@ -403,3 +180,11 @@ def test_clips_none_of_which_can_be_read_stop_the_run(tmp_path):
     assert len(clips) == 3
     with pytest.raises(InputError, match="some that can be read"):
         run(tmp_path, broken=range(6))
+
+
+def test_a_launcher_that_started_too_few_is_noticed(tmp_path, monkeypatch):
+    """What `accelerate launch --cpu --num_processes 2` sets for the one process that it starts."""
+    for name, value in (("ACCELERATE_MIXED_PRECISION", "no"), ("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", "29500")):
+        monkeypatch.setenv(name, value)
+    with pytest.raises(InputError, match=r"launcher.*torch\.distributed\.run --nproc-per-node 2 -m curvedray"):
+        run(tmp_path)

@@ -1,0 +1,154 @@
+"""A recipe: all that decides a run, as one frozen value, and how it is changed from the command line."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from curvedray.adapter.config import AdapterConfig
+from curvedray.configs import check_laws, config_of, flattened, number, record_of, whole
+from curvedray.data.sources import Data
+from curvedray.errors import InputError
+from curvedray.inputs import parsed_json
+from curvedray.models.flow import TimestepDraw
+from curvedray.radial.mixforcing import MixForcing
+
+LARGEST_COUNT = 10**9
+
+
+@dataclass(frozen=True)
+class Optimiser:
+    kind: Literal["adamw", "muon"] = "adamw"  # muon: for the matrices of blocks, AdamW for the rest
+    betas: tuple[float, float] = (0.9, 0.999)
+    weight_decay: float = 0.01
+    clip: float = 1.0  # largest norm of the gradient
+
+
+@dataclass(frozen=True)
+class Every:
+    """Steps between events; 0 is never."""
+
+    log: int = 1
+    checkpoint: int = 500
+    validate: int = 1000
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All that decides a run. It is saved beside every checkpoint."""
+
+    name: str
+    model: str = "embedded"  # the one in the package, `random` weights of its shape, a .safetensors, a Wan folder or id
+    what: Literal["adapter", "backbone"] = "adapter"
+    adapter: AdapterConfig = field(default_factory=AdapterConfig)
+    data: Data = field(default_factory=Data)
+    steps: int = 10_000
+    batch: int = 8  # clips per step, over all processes
+    accumulate: int = 1  # passes per step, each over its share of the batch
+    lr: float = 1e-4
+    warmup: int = 100
+    decay: Literal["constant", "linear", "cosine"] = "constant"
+    optimiser: Optimiser = field(default_factory=Optimiser)
+    timesteps: TimestepDraw = field(default_factory=TimestepDraw)
+    text_dropout: float = 0.0  # share of clips trained on the empty caption
+    radial_weight: float = 1e-3
+    radial_alpha: float = 1.0
+    radial_floor: float = 1e-3  # the least uncertainty the radial loss believes, in near distances; the paper's
+    noisiest: float = 0.03  # share of draws, the noisiest, that the radial loss does not see
+    mixforcing: MixForcing | None = None
+    ema: float = 0.0  # decay of the average of weights that is kept and validated; 0: none
+    precision: Literal["no", "bf16"] = "no"
+    gradient_checkpointing: bool = False
+    every: Every = field(default_factory=Every)
+    keep: int = 2  # checkpoints
+    validation_clips: int = 2
+    seed: int = 0
+    start: str = ""  # an adapter file to start from; empty: from scratch
+
+    def __post_init__(self) -> None:
+        data, every, own = self.data, self.every, self.optimiser
+        shape = (("frames", data.frames), ("height", data.height), ("width", data.width))
+        laws = [
+            ("name", self.name == Path(self.name).name, "a word, for it names a folder"),
+            ("steps", whole(self.steps, 1, LARGEST_COUNT), "a whole number, at least 1"),
+            ("batch", whole(self.batch, 1, 10**6), "a whole number, at least 1"),
+            ("accumulate", whole(self.accumulate, 1, 10**6), "a whole number, at least 1"),
+            ("warmup", whole(self.warmup, 0, LARGEST_COUNT), "a whole number, 0 or more"),
+            ("lr", number(self.lr, 1e-30, 1e30), "a positive number"),
+            ("text_dropout", number(self.text_dropout, 0, 1), "a share in [0, 1]"),
+            ("noisiest", number(self.noisiest, 0, 1) and self.noisiest < 1, "a share in [0, 1)"),
+            ("radial_weight", number(self.radial_weight, 0, 1e30), "0 or more"),
+            ("radial_alpha", number(self.radial_alpha, 0, 1e30), "0 or more"),
+            ("radial_floor", number(self.radial_floor, 1e-30, 1e30), "a positive number"),
+            ("ema", number(self.ema, 0, 1) and self.ema < 1, "a decay in [0, 1)"),
+            ("keep", whole(self.keep, 1, LARGEST_COUNT), "a whole number, at least 1"),
+            ("validation_clips", whole(self.validation_clips, 0, 10**6), "a whole number, 0 or more"),
+            ("seed", whole(self.seed, 0, 2**32), "a whole number from 0 to 4294967296"),
+            ("data.clips", whole(data.clips, 1, LARGEST_COUNT), "a whole number, at least 1"),
+            *((f"data.{key}", i is None or whole(i, 1, 10**5), "at least 1, or null") for key, i in shape),
+            *((f"every.{key}", whole(getattr(every, key), 0, LARGEST_COUNT), "0 or more") for key in vars(every)),
+            ("optimiser.betas", all(number(i, 0, 1) and i < 1 for i in own.betas), "two shares in [0, 1)"),
+            ("optimiser.weight_decay", number(own.weight_decay, 0, 1e30), "0 or more"),
+            ("optimiser.clip", number(own.clip, 1e-30, 1e30), "a positive number"),
+            ("start", not self.start or self.what == "adapter", "nothing, for a backbone starts from `model`"),
+        ]
+        check_laws(self, laws)
+        if self.mixforcing is not None and not (self.what == "adapter" and self.adapter.rule.predicts_radius):
+            got = self.adapter.method if self.what == "adapter" else "the backbone"
+            raise InputError("mixforcing", "an adapter of a method that predicts radii", got)
+
+    @property
+    def radial(self) -> bool:
+        """Whether the radial loss has anything to act on."""
+        return self.what == "adapter" and self.radial_weight > 0 and self.adapter.rule.predicts_radius
+
+    def to_json(self) -> dict[str, Any]:
+        """Without an empty `start`: the records of runs from scratch are those they were before there was one."""
+        return {key: value for key, value in record_of(self).items() if key != "start" or value}
+
+    @classmethod
+    def from_json(cls, record: dict[str, Any]) -> "Recipe":
+        return config_of(cls, record, "recipe")
+
+
+def with_overrides(recipe: Recipe, overrides: Iterable[str]) -> Recipe:
+    """A recipe changed by `dotted.key=value`; a value is JSON where it parses as such, else text."""
+    changes: dict[str, Any] = {}
+    for override in overrides:
+        key, equals, text = override.partition("=")
+        if not equals:
+            raise InputError("override", "key=value", override)
+        changes[key] = _value(text)
+    return changed(recipe, changes)
+
+
+def changed(recipe: Recipe, changes: Mapping[str, Any]) -> Recipe:
+    """A recipe with other values, by their dotted keys."""
+    record = recipe.to_json()
+    for key, value in changes.items():
+        *parents, last = key.split(".")
+        part: dict[str, Any] = record
+        for name in parents:
+            inner = part.setdefault(name, {})
+            if inner is None:  # an option that is off becomes one with its defaults: mixforcing.kind=block
+                inner = part[name] = {}
+            if not isinstance(inner, dict):
+                raise InputError("recipe", f"no parts in {name}, which is one value", key)
+            part = inner
+        part[last] = value
+    return Recipe.from_json(record)
+
+
+def differences(a: Recipe, b: Recipe) -> list[str]:
+    """Dotted keys in which two recipes differ, with both values."""
+    flat_a, flat_b = flattened(a.to_json()), flattened(b.to_json())
+    keys = sorted(set(flat_a) | set(flat_b))
+    return [f"{key}: {flat_a.get(key)} / {flat_b.get(key)}" for key in keys if flat_a.get(key) != flat_b.get(key)]
+
+
+def _value(text: str) -> Any:
+    try:
+        value = parsed_json(text, "override")
+    except InputError:  # a word, or a number that nobody means: what it is for will say so
+        return {"None": None, "True": True, "False": False}.get(text, text)  # `none` is a word: a method bears it
+    return int(value) if isinstance(value, float) and value.is_integer() else value  # steps=1e4
