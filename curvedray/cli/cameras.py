@@ -59,8 +59,10 @@ def describe(
     console.print(str(description), markup=False)
     if found:
         console.print(f"format {found} ({reason})", markup=False)
-    if description.move:
-        console.print(f'as text: "{description.move}"', markup=False)
+    if description.move and description.off:
+        pitch = description.off.pitch
+        start = f", from a camera that looks {abs(pitch):g} degrees {'up' if pitch > 0 else 'down'}" if pitch else ""
+        console.print(f'as text: "{description.move}"{start}', markup=False)
 
 
 @group.command()

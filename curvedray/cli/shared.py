@@ -93,5 +93,5 @@ def file_cameras(
         told["size"] = size
     cameras = read_cameras(file, format, **(options | told))
     changed = [f"the file's lens was replaced by {lens}"] if lens is not None and "focal" in known else []
-    cameras, refitted = fitted_to(cameras, frames or len(cameras), *(size or cameras.lens.size))
+    cameras, refitted = fitted_to(cameras, len(cameras) if frames is None else frames, *(size or cameras.lens.size))
     return cameras, changed + refitted

@@ -10,7 +10,7 @@ from curvedray.cameras import Cameras, Unit
 from curvedray.cameras.angles import yaw_pitch_roll
 from curvedray.errors import InputError
 from curvedray.moves.move import KINDS, Move, Quantity, Sequence, Step, Together, plain
-from curvedray.moves.recognise import recognise
+from curvedray.moves.recognise import Deviation, recognise
 
 LENGTHS: dict[Unit, str] = {"near": "near distances", "metric": "metres", "arbitrary": "units of unknown size"}
 WIDE_XI, FISHEYE_XI = 0.05, 0.8  # where a lens stops being called a pinhole, and a wide angle
@@ -33,14 +33,17 @@ class Description:
     hfov: tuple[float, float]  # of the first and the last frame
     xi: tuple[float, float]
     speed: float  # a frame, on average
-    move: str | None  # text that makes this path, or nearly; None for a free path
+    move: str | None  # text that makes this path again, checked at every frame; None where none does
     looks_like: str
+    nearest: str | None  # where there is no such text: the nearest that was found
+    off: Deviation | None  # how far the path is from what that text makes
 
     def __str__(self) -> str:
         seconds = f", {(self.frames - 1) / self.fps:.3g} s at {self.fps:g} fps" if self.fps else ""
         return "\n".join(
             [
                 f"{self.looks_like}, {self.frames} frame{'s' * (self.frames != 1)}, {self._lens()}",
+                *([f'no text makes this path; the nearest, "{self.nearest}", is {self.off}'] if self.nearest else []),
                 f"path {self.path_length:.4g} {LENGTHS[self.unit]} ({self.speed:.3g} a frame){seconds}",
                 f"turned {self.total_rotation:.1f} degrees in all; the last camera is yaw {self.net_yaw:+z.1f}, "
                 f"pitch {self.net_pitch:+z.1f}, roll {self.net_roll:+z.1f} from the first",
@@ -69,7 +72,8 @@ def describe(cameras: Cameras) -> Description:
     lens = cameras.frame_lens
     length = float(np.linalg.norm(np.diff(poses[:, :3, 3], axis=0), axis=-1).sum())
     yaw, pitch, roll = (float(i) for i in np.rad2deg(yaw_pitch_roll(poses[-1, :3, :3])))
-    step = recognise(cameras)
+    step, off = recognise(cameras)
+    close = off is not None and off.close
     return Description(
         frames=len(cameras),
         fps=cameras.fps,
@@ -84,8 +88,10 @@ def describe(cameras: Cameras) -> Description:
         hfov=(lens.hfov[0].item(), lens.hfov[-1].item()),
         xi=(lens.xi[0].item(), lens.xi[-1].item()),
         speed=length / max(len(cameras) - 1, 1),
-        move=str(step) if step else None,
-        looks_like=words(step) if step else "free path",
+        move=str(step) if step and close else None,
+        looks_like=words(step) if step and close else "free path",
+        nearest=str(step) if step and not close else None,
+        off=off,
     )
 
 
@@ -100,7 +106,8 @@ def words(step: Step) -> str:
     text = " ".join(i for i in said if i)
     if step.distance:
         text += f", {KINDS[step.name].distance_word} {_said(step.distance)}"
-    return text + (f" to {_said(step.to)}" if step.to else "")
+    text += f" to {_said(step.to)}" if step.to else ""
+    return text + f", {step.ease}" * (step.ease != "linear")
 
 
 def _said(quantity: Quantity | None) -> str:

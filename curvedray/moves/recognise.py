@@ -1,373 +1,113 @@
-"""Cameras -> the moves that they look like: the inverse of trajectories.py, within tolerances, or honestly nothing.
+"""Cameras -> the moves that make them again: every candidate is made anew and compared over all frames.
 
-A path is tried as one move, as moves at once and in step, as a hand's shake (over a steady move or none), as one move
-after another, and as moves at once each at its own pace, in that order.
-
-    t frame   step vectors are rotations from a frame to the next, as axis times angle
+t frame
 """
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.spatial.transform import Rotation
 
 from curvedray.cameras import Cameras
-from curvedray.cameras.angles import yaw_pitch_roll
-from curvedray.moves.move import Move, Quantity, Sequence, Step, Together
+from curvedray.cameras.angles import rotation_angle, yaw_pitch_roll
+from curvedray.errors import InputError
+from curvedray.moves.candidates import candidates
+from curvedray.moves.move import Move, Sequence, Step, Together
+from curvedray.moves.trajectory import trajectory
 
-Array = NDArray[np.float64]
-STILL_LENGTH = 1e-3  # of the unit: a camera that moves less stands still
-STILL_ANGLE = np.deg2rad(0.1)
-STILL_ZOOM = 1e-3  # of the focal length's logarithm
-PURE = 0.98  # of a motion's size that must lie along one axis
-EXACT = 1e-4  # of its radius: an orbit that breathes less is no crane
-ROUND = 0.05  # of its radius that an orbit may breathe
-FIT = 0.02  # of its size that a path may leave a move by
-PART = 0.05  # of the largest part below which a part is not worth a word
-MOST_FRAMES = 121  # a longer path is looked at in this many of its frames
-IN_STEP = 0.05  # of the whole way that moves at once may be ahead of each other
-HOLD = 1e-6  # a camera that changes less from a frame to the next is held
-SHORTEST = 4  # frames that one of several moves must last
-MOST_MOVES = 4
-SHAKE_ANGLE = np.deg2rad(10)  # a hand does not turn farther than this
+CLOSE = 0.05  # of its own size that a path may be off by, at any frame, from the text that is offered for it
+CLOSE_DEGREES = 1.0  # nor need it be closer than this
+CLOSE_LENGTH = 1e-3  # of the unit
+CLOSE_ZOOM = 0.01  # of the focal length's logarithm
+SHAKE_PEAK = 4.0  # times its rms that a shake may reach
+TILTED = 0.1  # degrees of pitch from which a first camera is not level
 
 
-def recognise(cameras: Cameras) -> Step | None:
-    """The moves that a path looks like, with amounts to three digits; None for a free path."""
-    path = _Path.of(cameras)
-    path = path.part(np.unique(np.linspace(0, len(path) - 1, min(MOST_FRAMES, len(path))).round().astype(int)))
-    length = "m" if cameras.unit == "metric" else "near"
-    step = _whole(path) or _shake(path) or _in_turn(path) or _whole(path, in_step=False)
-    return _said(step, length) if step else None
+@dataclass(frozen=True)
+class Deviation:
+    """The farthest that a path and its remake are apart, each at its own worst frame."""
 
-
-@dataclass(frozen=True, eq=False)
-class _Path:
-    rotation: Array  # t 3 3
-    position: Array  # t 3
-    zoom: Array  # t, the focal length's logarithm
-
-    @classmethod
-    def of(cls, cameras: Cameras) -> "_Path":
-        poses = cameras.world_from_camera.detach().cpu().double().numpy()
-        focal = cameras.frame_lens.focal.detach().cpu().double().log().mean(-1).numpy()
-        return cls(poses[:, :3, :3], poses[:, :3, 3], focal)
-
-    def __len__(self) -> int:
-        return len(self.zoom)
-
-    def part(self, frames: NDArray[np.int64] | slice) -> "_Path":
-        return _Path(self.rotation[frames], self.position[frames], self.zoom[frames])
-
-    def seen_from(self, axes: Array) -> "_Path":
-        """In a world with these axes whose origin is the first camera; its zoom from the first frame's."""
-        turned = np.swapaxes(axes, -1, -2)
-        return _Path(turned @ self.rotation, (self.position - self.position[0]) @ axes, self.zoom - self.zoom[0])
-
-    def views(self) -> "list[_Path]":
-        """In the first camera's own axes, and in level ones, where a tilted camera's pan is still a pan."""
-        level = Rotation.from_euler("y", yaw_pitch_roll(self.rotation[0])[0]).as_matrix()
-        own = self.seen_from(self.rotation[0])
-        return [own] if np.allclose(level, self.rotation[0], atol=1e-4) else [own, self.seen_from(level)]
-
-    @cached_property
-    def world_turn(self) -> Array:
-        """Step vectors about the world's axes."""
-        later, sooner = Rotation.from_matrix(self.rotation[1:]), Rotation.from_matrix(self.rotation[:-1])
-        return (later * sooner.inv()).as_rotvec()
-
-    @cached_property
-    def body_turn(self) -> Array:
-        """Step vectors about the camera's own axes."""
-        later, sooner = Rotation.from_matrix(self.rotation[1:]), Rotation.from_matrix(self.rotation[:-1])
-        return (sooner.inv() * later).as_rotvec()
-
-    @cached_property
-    def jerk(self) -> Array:
-        """How much the step after each inner frame differs from the step before it, as the camera feels them."""
-        own = np.einsum("tji,tj->ti", self.rotation[:-1], np.diff(self.position, axis=0))
-        steps = np.concatenate([own, self.body_turn, np.diff(self.zoom)[:, None]], -1)
-        return np.linalg.norm(np.diff(steps, axis=0), axis=-1)
+    degrees: float
+    length: float  # in the path's unit
+    zoom: float  # of the focal length, as a factor: 1 is none
+    frame: int  # where it is worst, relative to what is allowed
+    excess: float  # what it is there in units of what is allowed: close if at most 1
+    pitch: float = 0.0  # degrees up that the remake's first camera looks
 
     @property
-    def turned(self) -> float:
-        return float(np.linalg.norm(self.body_turn, axis=-1).sum())
+    def close(self) -> bool:
+        return self.excess <= 1
 
-    @cached_property
-    def held(self) -> NDArray[np.bool_]:
-        """Which steps from a frame to the next are part of a hold: SHORTEST frames or more without any change."""
-        change = np.abs(np.diff(self.position, axis=0)).max(-1) + np.abs(np.diff(self.rotation, axis=0)).max((-1, -2))
-        still = change + np.abs(np.diff(self.zoom)) < HOLD
-        edges = np.flatnonzero(np.diff(np.concatenate([[0], still.astype(int), [0]]))).reshape(-1, 2)
-        for begin, end in edges:
-            still[begin:end] = end - begin >= SHORTEST - 1
-        return still
-
-    @property
-    def moves(self) -> bool:
-        return bool(np.linalg.norm(self.position - self.position[0], axis=-1).max() > STILL_LENGTH)
-
-    @property
-    def turns(self) -> bool:
-        away = Rotation.from_matrix(self.rotation[0]).inv() * Rotation.from_matrix(self.rotation)
-        return bool(away.magnitude().max() > STILL_ANGLE)
-
-    @property
-    def zooms(self) -> bool:
-        return bool(np.abs(self.zoom - self.zoom[0]).max() > STILL_ZOOM)
+    def __str__(self) -> str:
+        parts = [f"{self.degrees:.3g} degrees", f"{self.length:.3g} in length"]
+        parts += [f"{self.zoom:.3g}x in focal length"] if self.zoom > 1 + CLOSE_ZOOM else []
+        return f"up to {' and '.join(parts)} off, the worst at frame {self.frame + 1}"
 
 
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """A move, and how far through it the path is at every frame."""
-
-    move: Move
-    progress: Array  # t
-
-    @classmethod
-    def of(cls, channel: Array, names: tuple[str, str, str], amount: Quantity) -> "_Part":
-        name, more, less = names
-        return cls(Move(name, more if channel[-1] > 0 else less, amount), channel / channel[-1])
-
-    @property
-    def degrees(self) -> float:
-        return self.move.amount.value if self.move.amount and self.move.amount.unit == "deg" else 0.0
-
-
-def _whole(path: _Path, in_step: bool = True) -> Step | None:
-    """The path as one move or moves at once, in whichever axes need the fewest, and of these turn the most: purest."""
-    if path.held.any() and not path.held.all() and in_step:
-        return None
-    found = [parts for view in path.views() if (parts := _parts(view))]
-    parts = min(found, key=lambda parts: (len(parts), -sum(i.degrees for i in parts)), default=None)
-    if not parts:
-        return None
-    progress = np.stack([i.progress for i in parts])
-    if in_step and np.ptp(progress, axis=0).max() > IN_STEP:
-        return None
-    return parts[0].move if len(parts) == 1 else Together(tuple(i.move for i in parts))
-
-
-def _parts(path: _Path) -> list[_Part] | None:
-    """The moves that the path is made of; None if it is made of none that we know."""
-    if not (path.moves or path.turns or path.zooms):
-        return [_Part(Move("static"), np.zeros(len(path)))]
-    vertigo = _dolly_zoom(path) if path.zooms and path.moves and not path.turns else None
-    around = _around(path) if path.moves and path.turns else None
-    slides = ([vertigo or around] if vertigo or around else _slides(path)) if path.moves else []
-    turns = _turns(path) if path.turns and not around else []
-    zooms = _zooms(path) if path.zooms and not vertigo else []
-    if slides is None or turns is None or zooms is None:
-        return None
-    return [i for i in (*slides, *turns, *zooms) if i]
-
-
-def _zooms(path: _Path) -> list[_Part] | None:
-    factor = Quantity(float(np.exp(np.abs(path.zoom[-1]))), "x")
-    return [_Part.of(path.zoom, ("zoom", "in", "out"), factor)] if _one_way(path.zoom) else None
-
-
-def _around(path: _Path) -> _Part | None:
-    """Orbit, spiral or crane: the lens axes meet in one point ahead of every camera."""
-    ahead = path.rotation[:, :, 2]
-    across = np.eye(3) - ahead[:, :, None] * ahead[:, None, :]
-    total = across.sum(0)
-    if np.linalg.cond(total) > 1e9:
-        return None
-    center = np.linalg.solve(total, (across @ path.position[:, :, None]).sum(0))[:, 0]
-    radius = ((center - path.position) * ahead).sum(-1)
-    miss = np.linalg.norm(center - path.position - radius[:, None] * ahead, axis=-1)
-    if radius.min() <= 0 or miss.max() > FIT * radius.mean():
-        return None
-    first, yaw, pitch = Quantity(float(radius[0]), "near"), path.world_turn[:, 1], path.body_turn[:, 0]
-    round_it, over_it = (abs(i.sum()) >= PURE * path.turned for i in (yaw, pitch))
-    side, height = "left" if yaw.sum() > 0 else "right", "up" if pitch.sum() < 0 else "down"
-    angle = _so_far(yaw if round_it else pitch)
-    progress = angle / (angle[-1] or 1.0)
-    breathing = np.ptp(radius) / radius.mean()
-    slides = _slides(path) if over_it and breathing > EXACT else None
-    if slides and [(i.move.name, i.move.direction) for i in slides] == [("pedestal", height)]:
-        return _Part(Move("crane", height, slides[0].move.amount, first), slides[0].progress)
-    if breathing <= ROUND and (round_it or over_it):
-        return _Part(Move("orbit", side if round_it else height, _degrees(angle[-1]), first), progress)
-    nearing = (radius - radius[0]) / ((radius[-1] - radius[0]) or 1.0)
-    if round_it and np.abs(nearing - progress).max() <= IN_STEP:
-        last = Quantity(float(radius[-1]), "near")
-        return _Part(Move("spiral", side, _degrees(angle[-1]), first, last), progress)
-    return None
-
-
-def _turns(path: _Path) -> list[_Part] | None:
-    """Pan, tilt and roll: about one axis any number of times round, else all three angles, each going one way."""
-    turns = (path.world_turn[:, 1], path.body_turn[:, 0], path.body_turn[:, 2])
-    for turn, names in zip(turns, _TURNS, strict=True):
-        if abs(turn.sum()) >= PURE * path.turned:
-            return [_Part.of(_so_far(turn), names, _degrees(turn.sum()))]
-    angles = np.unwrap(yaw_pitch_roll(path.rotation), axis=0)
-    return _channels(angles - angles[0], _TURNS)
-
-
-_TURNS = (("pan", "right", "left"), ("tilt", "up", "down"), ("roll", "cw", "ccw"))
-_SLIDES = (("truck", "right", "left"), ("pedestal", "down", "up"), ("dolly", "in", "out"))
-
-
-def _slides(path: _Path) -> list[_Part] | None:
-    """Truck, pedestal and dolly: a straight line, travelled one way."""
-    size = float(np.linalg.norm(path.position[-1]))
-    if size <= STILL_LENGTH:
-        return None
-    way = path.position[-1] / size
-    along = path.position @ way
-    if np.linalg.norm(path.position - along[:, None] * way, axis=-1).max() > FIT * size or not _one_way(along):
-        return None
-    ahead = float(way @ path.rotation[0, :, 2])
-    if abs(ahead) >= 1 - PART**2 / 2:  # a tilted camera still dollies where it looks
-        return [_Part.of(along * np.sign(ahead), _SLIDES[2], Quantity(size, "near"))]
-    return _channels(path.position, _SLIDES)
-
-
-def _channels(channels: Array, names: tuple[tuple[str, str, str], ...]) -> list[_Part] | None:
-    """One move for every channel (t 3) that goes somewhere; None if one of them goes back and forth."""
-    chosen = [i for i in range(3) if np.abs(channels[:, i]).max() > PART * np.abs(channels).max()]
-    if not all(_one_way(channels[:, i]) for i in chosen):
-        return None
-    sizes = [float(abs(channels[-1, i])) for i in chosen]
-    amounts = [_degrees(i) if names is _TURNS else Quantity(i, "near") for i in sizes]
-    return [_Part.of(channels[:, i], names[i], amount) for i, amount in zip(chosen, amounts, strict=True)]
-
-
-def _dolly_zoom(path: _Path) -> _Part | None:
-    """f / f0 = 1 - travel / subject, with the camera going straight along its lens axis."""
-    slides = _slides(path)
-    if not slides or [i.move.name for i in slides] != ["dolly"]:
-        return None
-    travel, shrink = path.position @ path.rotation[0, :, 2], 1 - np.exp(path.zoom)
-    per_unit = float(travel @ shrink / (travel @ travel))
-    if per_unit <= 0 or np.abs(shrink - per_unit * travel).max() > FIT * np.abs(shrink).max():
-        return None
-    dolly = slides[0].move
-    return _Part(Move("dolly_zoom", dolly.direction, dolly.amount, Quantity(1 / per_unit, "near")), slides[0].progress)
-
-
-def _shake(path: _Path) -> Step | None:
-    """A small motion that turns back again and again, over a steady one or none. Its seed cannot be told."""
-    own = path.seen_from(path.rotation[0])
-    angles, places = Rotation.from_matrix(own.rotation).as_rotvec()[:, [1, 0, 2]], own.position
-    (turn, turning), (sway, going) = _steady(angles), _steady(places)
-    speeds = np.diff(np.concatenate([turn, sway], -1), axis=0)
-    reversals = (speeds[1:] * speeds[:-1] < 0).sum(0)
-    if path.zooms or np.abs(turn).max() > SHAKE_ANGLE or reversals.max(initial=0) < 3 or np.median(reversals) < 2:
-        return None
-    spread, size = (float(np.sqrt(((i - i.mean(0)) ** 2).sum(-1).mean())) for i in (turn, sway))
-    shake = Move("handheld", None, _degrees(spread), Quantity(size, "near"))
-    under = [*(_channels(going, _SLIDES) or []), *(_channels(turning, _TURNS) or [])]
-    return Together((*(i.move for i in under), shake)) if under else shake
-
-
-def _steady(channels: Array) -> tuple[Array, Array]:
-    """Split into what is left over and a steady trend, if there is more of a trend than a shake would leave."""
-    trend = np.linspace(0, 1, len(channels))[:, None] * (channels[-1] - channels[0])
-    rest = channels - trend
-    spread = np.sqrt(((rest - rest.mean(0)) ** 2).sum(-1).mean())
-    return (rest, trend) if np.linalg.norm(trend[-1]) > 6 * spread else (channels, 0 * trend)
-
-
-def _in_turn(path: _Path) -> Step | None:
-    """One move after another: cut where the camera is held, and each piece into the longest moves."""
-    cuts = (np.flatnonzero(np.diff(path.held.astype(int))) + 1).tolist()
-    steps: list[Step] = []
-    for begin, end in zip([0, *cuts], [*cuts, len(path) - 1], strict=True):
-        spans = [(begin, end)] if path.held[begin] else _spans(path, begin, end)
-        moves = [_single(path, *i) for i in spans]
-        steps += [replace(i, share=float(b - a)) for i, (a, b) in zip(moves, spans, strict=True) if i]
-        if not spans or len(steps) > MOST_MOVES:
-            return None
-    return Sequence(tuple(steps)) if len(steps) > 1 else None
-
-
-def _single(path: _Path, begin: int, end: int) -> Move | None:
-    """The one move that the frames from begin to end make, if they make one."""
-    step = _whole(path.part(slice(begin, end + 1)))
-    return step if isinstance(step, Move) and end - begin >= SHORTEST - 1 else None
-
-
-def _spans(path: _Path, begin: int, last: int) -> list[tuple[int, int]]:
-    """Where single moves begin and end from one frame to another; none if they do not reach the end."""
-    spans: list[tuple[int, int]] = []
-    while begin < last and len(spans) <= MOST_MOVES:
-        if spans and not _single(path, begin, min(begin + SHORTEST - 1, last)):
-            begin += 1  # a corner between two frames belongs to neither move
-        end = _farthest(path, begin, last)
-        if end is None:
-            return []
-        if spans:
-            begin = _corner(path, spans, begin, end)
-        spans.append((begin, end))
-        begin = end
-    return spans if spans and spans[-1][1] == last else []
-
-
-def _corner(path: _Path, spans: list[tuple[int, int]], begin: int, end: int) -> int:
-    """The first move took what it could of the second, within tolerance; the corner is where the pace changes most."""
-    second = _single(path, begin, end)
-    earliest = begin
-    while earliest - 1 > spans[-1][0] + SHORTEST:
-        longer = _single(path, earliest - 1, end)
-        if not (second and longer and second.name == longer.name):
+def recognise(cameras: Cameras) -> tuple[Step | None, Deviation | None]:
+    """The likeliest moves that make this path again, closely; else the nearest ones, and how far off they are."""
+    best: tuple[Step | None, Deviation | None] = None, None
+    for step in candidates(cameras):
+        try:
+            off = deviation(cameras, step)
+        except InputError:  # moves that cannot be made, such as a dolly zoom through its subject
+            continue
+        if best[1] is None or off.excess < best[1].excess:
+            best = step, off
+        if off.close:
             break
-        earliest -= 1
-    first, last = spans[-1]
-    if earliest < last:
-        begin = earliest + int(np.argmax(path.jerk[earliest - 1 : last]))
-        spans[-1] = (first, begin)
-    return begin
+    return best
 
 
-def _farthest(path: _Path, begin: int, last: int) -> int | None:
-    """The last frame that one move from `begin` reaches, by bisection: the beginning of a move is a move too."""
-    low, high = begin + SHORTEST - 1, last
-    if low > high or not _single(path, begin, low):
-        return None
-    if _single(path, begin, high):
-        return high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if _single(path, begin, middle) else (low, middle)
-    return low
+def deviation(cameras: Cameras, step: Step) -> Deviation:
+    """The moves made anew, from a level first camera or one tilted as the path's first is, whichever is nearer."""
+    pitch = float(np.rad2deg(yaw_pitch_roll(_poses(cameras)[0, :3, :3])[1]))
+    starts = [0.0, round(pitch, 1)] if abs(pitch) > TILTED else [0.0]
+    return min((_deviation(cameras, step, start) for start in starts), key=lambda i: i.excess)
 
 
-def _so_far(steps: Array) -> Array:
-    """Steps from a frame to the next -> the whole way at every frame."""
-    return np.concatenate([[0.0], np.cumsum(steps)])
+def _deviation(cameras: Cameras, step: Step, pitch: float) -> Deviation:
+    steady, shake = _without_shake(step)
+    first = replace(cameras[:1].frame_lens[0], max_angle=cameras.lens.max_angle).to("cpu")
+    made = trajectory(steady, first, len(cameras), unit=cameras.unit, fps=cameras.fps or 16.0, pitch=pitch)
+    path, remade = (_poses(i.relative_to_first()) for i in (cameras, made))
+    turned = np.rad2deg(rotation_angle(path[:, :3, :3], remade[:, :3, :3]))
+    moved = np.linalg.norm(path[:, :3, 3] - remade[:, :3, 3], axis=-1)
+    focal = _log_focal(cameras)
+    zoomed = np.abs(focal - focal[0] - _log_focal(made) + _log_focal(made)[0])
+    angle = np.rad2deg(rotation_angle(path[:, :3, :3], np.broadcast_to(np.eye(3), path[:, :3, :3].shape)))
+    allowed = (
+        max(CLOSE_DEGREES, CLOSE * angle.max()) + SHAKE_PEAK * shake[0],
+        max(CLOSE_LENGTH, CLOSE * np.linalg.norm(path[:, :3, 3], axis=-1).max()) + SHAKE_PEAK * shake[1],
+        max(CLOSE_ZOOM, CLOSE * np.abs(focal - focal[0]).max()),
+    )
+    excess = np.max([off / most for off, most in zip((turned, moved, zoomed), allowed, strict=True)], axis=0)
+    return Deviation(
+        degrees=float(turned.max()),
+        length=float(moved.max()),
+        zoom=float(np.exp(zoomed.max())),
+        frame=int(excess.argmax()),
+        excess=float(excess.max()),
+        pitch=pitch,
+    )
 
 
-def _one_way(channel: Array) -> bool:
-    """Hardly ever goes back, and ends away from where it began."""
-    change = np.diff(channel)
-    back = np.abs(change).sum() - abs(change.sum())
-    return bool(abs(change.sum()) > 0 and back <= FIT * abs(change.sum()))
+def _without_shake(step: Step) -> tuple[Step, tuple[float, float]]:
+    """The steps with every shake held still, as its seed cannot be told; and its degrees and length (rms)."""
+    if isinstance(step, Move):
+        if step.name != "handheld":
+            return step, (0.0, 0.0)
+        assert step.amount is not None
+        assert step.distance is not None
+        return Move("static", share=step.share), (step.amount.value, step.distance.value)
+    assert isinstance(step, Sequence | Together)
+    parts = [_without_shake(i) for i in step.steps]
+    shakes = [shake for _, shake in parts]
+    return replace(step, steps=tuple(i for i, _ in parts)), (max(i for i, _ in shakes), max(i for _, i in shakes))
 
 
-def _degrees(radians: float) -> Quantity:
-    return Quantity(float(abs(np.rad2deg(radians))), "deg")
+def _poses(cameras: Cameras) -> np.ndarray:
+    return cameras.world_from_camera.detach().cpu().double().numpy()
 
 
-def _said(step: Step, length: str) -> Step:
-    """With every amount to three digits, lengths in this unit, and shares that begin at 1."""
-    if isinstance(step, Together):
-        return Together(tuple(_said(i, length) for i in step.steps))
-    if isinstance(step, Sequence):
-        least = min(i.share for i in step.steps)
-        parts = [replace(i, share=round(i.share / least, 1)) for i in step.steps if isinstance(i, Move)]
-        return Sequence(tuple(_said(i, length) for i in parts))
-    assert isinstance(step, Move)
-
-    def rounded(quantity: Quantity | None) -> Quantity | None:
-        if quantity is None:
-            return None
-        unit = length if quantity.unit == "near" else quantity.unit
-        return Quantity(float(f"{quantity.value:.3g}"), unit)  # type: ignore[arg-type]
-
-    return replace(step, amount=rounded(step.amount), distance=rounded(step.distance), to=rounded(step.to))
+def _log_focal(cameras: Cameras) -> np.ndarray:
+    return cameras.frame_lens.focal.detach().cpu().double().log().mean(-1).numpy()
