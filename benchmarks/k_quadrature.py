@@ -18,7 +18,7 @@ import torch
 from curvedray import Lens, TokenGrid
 from curvedray.bench.accuracy import moving_cameras
 from curvedray.encoding.curved import OFFSETS, breakpoints, default_frequencies
-from curvedray.encoding.view import View
+from curvedray.encoding.geometry import Geometry
 from curvedray.files import whole_file
 from curvedray.tables import markdown_table
 
@@ -30,13 +30,13 @@ REAL, SAMPLE = TokenGrid(21, 30, 52), TokenGrid(3, 5, 8)
 def rms_errors(sigma: float) -> list[float]:
     """One error for each of COUNTS."""
     cameras = moving_cameras(SAMPLE.frames, Lens.from_fov(150.0, 0.8))
-    view = View.between(cameras, SAMPLE, cameras, default_frequencies(REAL, 192), torch.tensor(OFFSETS))
+    geometry = Geometry.between(cameras, SAMPLE, cameras, default_frequencies(REAL, 192), torch.tensor(OFFSETS))
     mu = torch.empty(SAMPLE.frames, SAMPLE.patches, dtype=torch.float64)
     mu.uniform_(-1.0, 1.5, generator=torch.Generator().manual_seed(1))
 
     def coefficients(num: int) -> torch.Tensor:
         radii = breakpoints(mu, torch.full_like(mu, sigma), num)
-        return torch.stack([torch.stack(view.coefficients(radii, query)) for query in range(SAMPLE.frames)])
+        return torch.stack([torch.stack(geometry.coefficients(radii, query)) for query in range(SAMPLE.frames)])
 
     dense = coefficients(DENSE)
     return [(coefficients(num) - dense).square().sum(1).mean().sqrt().item() for num in COUNTS]

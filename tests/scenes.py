@@ -1,5 +1,8 @@
 """Small random scenes for the tests of the encoding: cameras that turn and move, and tokens along their rays."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -32,3 +35,15 @@ def tokens(grid: TokenGrid, dim: int = 40, batch: int = 1, heads: int = 1, seed:
 
 def orbit(grid: TokenGrid, seed: int = 0, **options: float) -> Cameras:
     return Cameras(lens(), poses(grid.frames, seed=seed, **options))
+
+
+def kinds_of_mask(queries: int, keys: int) -> Iterator[dict[str, Any]]:
+    """Options of scaled_dot_product_attention for two clips of two heads."""
+    generator = torch.Generator().manual_seed(3)
+    kept = torch.rand(2, 1, queries, keys, generator=generator) > 0.4
+    kept[..., 0] = True  # no query is left without keys
+    yield {"is_causal": True}
+    yield {"attn_mask": kept}
+    yield {"attn_mask": torch.randn(2, 2, queries, keys, generator=generator, dtype=DOUBLE)}
+    yield {"attn_mask": kept[0, 0]}
+    yield {"attn_mask": kept[:, :, :1]}  # keys that are padding, for every query

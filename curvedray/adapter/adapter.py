@@ -15,8 +15,9 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor, nn
 
-from curvedray.adapter.branches import AttentionCopy, CameraView, GeometricAttention, RadialFeature, RadialHead, look
-from curvedray.adapter.config import AdapterConfig, Kind
+from curvedray.adapter.branches import AttentionCopy, GeometricAttention, RadialFeature, RadialHead
+from curvedray.adapter.config import COPY, AdapterConfig
+from curvedray.adapter.view import View, view_of
 from curvedray.cameras import Cameras, TokenGrid
 from curvedray.errors import InputError
 from curvedray.models.interface import BaseIdentity, self_attentions
@@ -37,7 +38,7 @@ class Adapter(nn.Module):
         self.accepts_radial_maps = False
         self.notes: dict[str, Any] = {}
         self.predictions: dict[int, RadialInterval] = {}
-        self._view: CameraView | None = None
+        self._view: View | None = None
         self._enabled = True
         self._hooks: list[torch.utils.hooks.RemovableHandle] = []
         self._froze: list[nn.Parameter] = []
@@ -52,14 +53,14 @@ class Adapter(nn.Module):
         rule, curved = self.config.rule, self.config.curved(depth)
         blocks: list[nn.Module] = []
         for index, attention in enumerate(self_attentions(transformer)):
-            kind: Kind | None = rule.curved if index in curved else rule.outside
-            if kind == "copy":
+            kind = rule.curved if index in curved else rule.outside
+            if kind is COPY:
                 blocks.append(AttentionCopy(self.config, attention, dim))
             elif kind is not None:
                 blocks.append(GeometricAttention(self.config, kind, dim))
         self.blocks = nn.ModuleList(blocks)
         self.radial_head = RadialHead(dim, self.config.log_radius) if rule.predicts_radius else None
-        self.radial_feature = RadialFeature(dim) if rule.curved == "concat" else None
+        self.radial_feature = RadialFeature(dim) if rule.curved is not None and rule.curved.radius_feature else None
         self.to(next(transformer.parameters()).device)
 
     @property
@@ -109,7 +110,7 @@ class Adapter(nn.Module):
         *,
         grid: TokenGrid,
         radial: tuple[RadialInterval, Bool[Tensor, "*b n"]] | None = None,
-    ) -> Iterator[CameraView]:
+    ) -> Iterator[View]:
         """Passes inside this block see these cameras (one per frame or one per latent frame, for all clips or each).
 
         `radial` replaces predicted intervals where its mask holds: a teacher's in MixForcing, a user's map at
@@ -123,7 +124,7 @@ class Adapter(nn.Module):
         device = next((p.device for p in self.parameters()), cameras.world_from_camera.device)
         given = None if radial is None else (radial[0].to(device), radial[1].to(device))
         with torch.autocast(device.type, enabled=False):
-            self._view = look(self.config, self.head_width, _unbatched(cameras), grid, given, device)
+            self._view = view_of(self.config, self.head_width, _unbatched(cameras), grid, given, device)
         self.predictions = {}
         try:
             yield self._view
@@ -153,12 +154,13 @@ class Adapter(nn.Module):
         x, rest = (args[0], args[1:]) if args else (kwargs.pop("hidden_states"), ())
         if x.shape[1] != view.grid.tokens:
             raise InputError("grid", f"{x.shape[1]} tokens, as the latents have", f"{view.grid.tokens} of {view.grid}")
-        if view.cameras.batch_shape not in ((), x.shape[:1]):
-            raise InputError("cameras", f"one path, or one for each of {len(x)} clips", view.cameras.batch_shape)
+        if view.batch_shape not in ((), x.shape[:1]):
+            raise InputError("cameras", f"one path, or one for each of {len(x)} clips", view.batch_shape)
         branch = self.blocks[index]
         if isinstance(branch, AttentionCopy):
             return branch(x, view, *rest, **kwargs).to(output.dtype)
-        shared = (self.radial_head, self.radial_feature) if branch.kind in ("curved", "concat") else (None, None)
+        assert isinstance(branch, GeometricAttention)
+        shared = (self.radial_head, self.radial_feature) if branch.kind.predicts_radius else (None, None)
         added, predicted = branch(x, view, *shared)
         if predicted is not None:
             self.predictions[index] = predicted

@@ -14,11 +14,25 @@ from curvedray.configs import check_laws, config_of, number, record_of, whole
 from curvedray.encoding.curved import DEFAULT_PERIODS, OFFSETS, Periods, fitted_periods, log_spaced_frequencies
 from curvedray.errors import InputError
 
-Kind = Literal["curved", "ray", "prope", "gta", "plain", "concat", "copy"]
 CameraMap = Literal["orientation", "plucker", "pose"]
 NARROWEST_HEAD = 24  # channels that hold every ray and coordinate (3 rays x 4 coordinates) of a curved ray once
 MOST_HEADS, MOST_BREAKPOINTS, WIDEST = 128, 256, 16_384  # beyond what any transformer has: a slip of the hand
 FARTHEST_LOG_RADIUS, LONGEST_PERIOD = 30.0, 1e6  # e^30 near distances; a float32 phase has no digits left before that
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How a block's branch attends. adapter/view.py makes each kind's encoding."""
+
+    says: str
+    predicts_radius: bool = False
+    radius_feature: bool = False  # the radius is also an input, as a feature
+
+
+CURVED = Kind("curved rays, placed by predicted radii", predicts_radius=True)
+CONCAT = Kind("relative rays, with the predicted radius as a feature", predicts_radius=True, radius_feature=True)
+RAY, PROPE, GTA = Kind("relative rays"), Kind("relative projective cameras"), Kind("relative rigid cameras")
+PLAIN, COPY = Kind("plain attention"), Kind("a trained copy of the block's own self-attention")
 
 
 @dataclass(frozen=True)
@@ -33,20 +47,20 @@ class Method:
 
     @property
     def predicts_radius(self) -> bool:
-        return self.curved in ("curved", "concat")
+        return self.curved is not None and self.curved.predicts_radius
 
 
 METHODS: dict[str, Method] = {
     "none": Method("the backbone, untouched", None, None, None),
-    "crepe": Method("curved-ray expected RoPE in the middle, relative rays outside", "curved", "ray"),
-    "endpoint": Method("the same with two breakpoints: RayRoPE-style", "curved", "ray", breakpoints=2),
-    "point": Method("the same at one radius, no interval", "curved", "ray", breakpoints=1),
-    "ucpe": Method("UCPE: the relative ray in every block", "ray", "ray"),
-    "prope": Method("PRoPE: relative projective cameras", "prope", "prope"),
-    "gta": Method("GTA: relative rigid cameras", "gta", "gta"),
-    "plucker": Method("Plücker ray maps added to plain attention", "plain", "plain", "plucker"),
-    "recammaster": Method("pose and lens embedding into a trained copy of self-attention", "copy", "copy", "pose"),
-    "depth_concat": Method("predicted radius as a feature, relative rays everywhere", "concat", "ray"),
+    "crepe": Method("curved-ray expected RoPE in the middle, relative rays outside", CURVED, RAY),
+    "endpoint": Method("the same with two breakpoints: RayRoPE-style", CURVED, RAY, breakpoints=2),
+    "point": Method("the same at one radius, no interval", CURVED, RAY, breakpoints=1),
+    "ucpe": Method("UCPE: the relative ray in every block", RAY, RAY),
+    "prope": Method("PRoPE: relative projective cameras", PROPE, PROPE),
+    "gta": Method("GTA: relative rigid cameras", GTA, GTA),
+    "plucker": Method("Plücker ray maps added to plain attention", PLAIN, PLAIN, "plucker"),
+    "recammaster": Method("pose and lens embedding into a trained copy of self-attention", COPY, COPY, "pose"),
+    "depth_concat": Method("predicted radius as a feature, relative rays everywhere", CONCAT, RAY),
 }
 
 
@@ -122,7 +136,7 @@ class AdapterConfig:
         """
         step, narrowest = 8 * self.heads, NARROWEST_HEAD * self.heads
         width = self.width or max(-(-dim // 8 // step) * step, narrowest)
-        if width % step or (self.rule.curved == "curved" and width < narrowest):
+        if width % step or (self.rule.curved is CURVED and width < narrowest):
             expected = f"a multiple of {step} of at least {narrowest}, for {self.heads} head(s)"
             raise InputError("AdapterConfig.width", expected, width)
         if width > max(dim, NARROWEST_HEAD):

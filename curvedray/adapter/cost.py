@@ -10,7 +10,7 @@ from torch import nn
 
 from curvedray.adapter.adapter import Adapter
 from curvedray.adapter.branches import AttentionCopy
-from curvedray.adapter.config import METHODS, AdapterConfig
+from curvedray.adapter.config import CURVED, METHODS, AdapterConfig
 from curvedray.cameras import TokenGrid
 from curvedray.inputs import megabytes
 from curvedray.models.interface import VideoModel, self_attentions
@@ -72,7 +72,7 @@ def adapter_operations(adapter: Adapter, grid: TokenGrid) -> float:
         total += curved * sum(2 * n * m.in_features * m.out_features for m in linears)
     width = adapter.config.branch_width(adapter.base.dim)
     total += sum(4 * n * n * (adapter.base.dim if isinstance(b, AttentionCopy) else width) for b in adapter.blocks)
-    if adapter.config.rule.curved == "curved":
+    if adapter.config.rule.curved is CURVED:
         phases = width // 2 * max(1, adapter.config.path_points - 1)
         total += curved * grid.frames * n * phases * PHASOR_OPERATIONS
     return total

@@ -8,8 +8,8 @@ from torch import Tensor
 from curvedray.cameras import Cameras, Lens, TokenGrid
 from curvedray.encoding.attention import Backend, curved_ray_attention
 from curvedray.encoding.curved import OFFSETS, breakpoints, curved_path, default_frequencies, expected_phasor
-from curvedray.encoding.kernels import compiled as curved
-from curvedray.encoding.view import View
+from curvedray.encoding.geometry import Geometry
+from curvedray.encoding.kernels import compiled
 
 DIM, BREAKPOINTS = 192, 5
 NEAREST, FARTHEST = -3.0, 3.0  # log-radius: 0.05 to 20
@@ -36,16 +36,17 @@ def intervals(tokens: int, seed: int = 1) -> tuple[Tensor, Tensor]:
 def coefficient_error(lens: Lens, grid: TokenGrid) -> tuple[float, float]:
     """The kernel's largest coefficient error, and the largest that rounding exact coordinates to float32 would cost."""
     cameras, (mu, sigma) = moving_cameras(grid.frames, lens), intervals(grid.tokens)
-    view = View.between(cameras, grid, cameras, default_frequencies(grid, DIM), torch.tensor(OFFSETS))
-    n = view.phasors
+    geometry = Geometry.between(cameras, grid, cameras, default_frequencies(grid, DIM), torch.tensor(OFFSETS))
+    n = geometry.phasors
     ones = torch.zeros(1, 1, grid.tokens, DIM)
     ones[..., :n] = 1  # turned by a phasor, (1, 0) becomes (cos, sin)
     radii = breakpoints(mu.double(), sigma.double(), BREAKPOINTS).unflatten(1, (grid.frames, -1))
     errors, roundings = [], []
-    for query, turned in enumerate(curved.Keys.of(ones, view, mu, sigma, BREAKPOINTS).modulated(torch.float32)):
-        exact = torch.cat(view.coefficients(radii, query), -1)[0]
-        path = curved_path(radii, view.rays, view.query_from_source[query], view.lens[query])[0, ..., :3]
-        theta = torch.einsum("spakc,cf->spacfk", path.float().double(), view.frequencies)
+    keys = compiled.Keys(ones, compiled.radii_of(mu, sigma, BREAKPOINTS), compiled.Layout.of(geometry))
+    for query, turned in enumerate(keys.modulated(torch.float32)):
+        exact = torch.cat(geometry.coefficients(radii, query), -1)[0]
+        path = curved_path(radii, geometry.rays, geometry.query_from_source[query], geometry.lens[query])[0, ..., :3]
+        theta = torch.einsum("spakc,cf->spacfk", path.float().double(), geometry.frequencies)
         rounded = torch.cat([i.flatten(2).flatten(0, 1) for i in expected_phasor(theta)], -1)
         errors.append((turned[0, 0, :, : 2 * n] - exact).abs().max().item())
         roundings.append((rounded - exact).abs().max().item())

@@ -18,9 +18,8 @@ from curvedray.bench.harness import Measurement, interleaved, peak_growth, ratio
 from curvedray.cameras import Lens, TokenGrid
 from curvedray.encoding.attention import curved_ray_attention
 from curvedray.encoding.curved import OFFSETS, default_frequencies
-from curvedray.encoding.kernels import compiled as curved
-from curvedray.encoding.kernels import eager
-from curvedray.encoding.view import View
+from curvedray.encoding.geometry import Geometry
+from curvedray.encoding.kernels import compiled, eager
 
 REAL, SMALL = TokenGrid(21, 30, 52), TokenGrid(8, 15, 26)
 
@@ -71,9 +70,9 @@ class Scene:
         return eager.attention(q, k, v, self.view, mu, sigma, self.num)
 
     @property
-    def view(self) -> View:
+    def view(self) -> Geometry:
         frequencies, offsets = default_frequencies(self.grid, DIM), torch.tensor(OFFSETS)
-        return View.between(self.cameras, self.grid, self.cameras[: self.queries.frames], frequencies, offsets)
+        return Geometry.between(self.cameras, self.grid, self.cameras[: self.queries.frames], frequencies, offsets)
 
     def forward(self, attend: Callable[..., Tensor]) -> Callable[[], Tensor]:
         return partial(torch.no_grad()(attend), *self.inputs)
@@ -90,7 +89,7 @@ class Scene:
 def measure(quick: bool = False) -> Iterator[Measurement]:
     """The table of this benchmark, one measurement at a time."""
     effort = QUICK if quick else Effort()
-    if curved.library() is None:
+    if compiled.library() is None:
         yield Measurement("compiled kernel available (0: everything below is the eager form)", 0.0, "", 1.0, True)
     yield from real_size(effort)
     yield from small_size(effort)
@@ -126,7 +125,7 @@ def small_size(effort: Effort) -> Iterator[Measurement]:
 
 
 def digits() -> Iterator[Measurement]:
-    if curved.library() is None:
+    if compiled.library() is None:
         return
     pairs = [coefficient_error(Lens.from_fov(fov, xi), TokenGrid(2, 30, 52)) for fov, xi in ((90.0, 0.0), (150.0, 0.8))]
     yield Measurement("largest coefficient error against float64, radii to 20", max(e for e, _ in pairs), "", 2e-5)

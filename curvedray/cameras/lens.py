@@ -50,6 +50,8 @@ class Lens:
         if self.focal.shape != (*batch, 2) or self.center.shape != (*batch, 2):
             expected = f"focal and center of shape {(*batch, 2)}, as xi has {tuple(batch)}"
             raise InputError("Lens", expected, f"{tuple(self.focal.shape)} and {tuple(self.center.shape)}")
+        if torch.compiler.is_compiling():  # a graph cannot look at values; they were looked at outside it
+            return
         if not ((self.focal > 0).all() and (self.focal <= LARGEST_FOCAL).all()):
             raise InputError("Lens.focal", f"pixels, above 0 and at most {LARGEST_FOCAL:g}", _numbers(self.focal))
         if not (self.center.abs() <= LARGEST_FOCAL).all():

@@ -36,7 +36,12 @@ class RelativeEncoding:
     outputs: Blocks
 
     def attention(
-        self, q: Float[Tensor, "b h n d"], k: Float[Tensor, "b h n d"], v: Float[Tensor, "b h n d"]
+        self,
+        q: Float[Tensor, "b h n d"],
+        k: Float[Tensor, "b h n d"],
+        v: Float[Tensor, "b h n d"],
+        mu: Float[Tensor, "b n"] | None = None,
+        sigma: Float[Tensor, "b n"] | None = None,
     ) -> Float[Tensor, "b h n d"]:
         """Scaled dot-product attention between turned tokens; a value is carried from its frame to the query's."""
         with torch.autocast(q.device.type, enabled=False):  # matrices of positions stay in float32

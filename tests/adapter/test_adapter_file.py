@@ -11,11 +11,12 @@ from safetensors.torch import load_file, save_file
 from tiny_wan import attached, path, seen, tiny_transformer
 
 from curvedray.adapter.adapter import Adapter
-from curvedray.adapter.branches import CameraView, GeometricAttention, camera_map
-from curvedray.adapter.config import METHODS, AdapterConfig
+from curvedray.adapter.branches import GeometricAttention
+from curvedray.adapter.config import METHODS, RAY, AdapterConfig
 from curvedray.adapter.cost import parameter_table
 from curvedray.adapter.file import load_adapter, save_adapter
 from curvedray.adapter.ucpe import read_ucpe
+from curvedray.adapter.view import View, camera_map
 from curvedray.cameras import Cameras, Lens, TokenGrid
 from curvedray.encoding.relative import relative_encoding
 from curvedray.errors import InputError
@@ -134,13 +135,13 @@ def test_ucpe_branch_reproduces_the_public_codes_forward() -> None:
     data = {k: torch.from_numpy(np.asarray(v)) for k, v in golden("ucpe_adapter_relray_absmap").items()}
     grid = TokenGrid(int(data["frames"]), int(data["patches_y"]), int(data["patches_x"]))
     config = AdapterConfig("ucpe", width=32, heads=2, ucpe_conventions=True)
-    branch = GeometricAttention(config, "ray", 48)
+    branch = GeometricAttention(config, RAY, 48)
     named = {name: data["w_" + name.replace(".", "_")] for name in branch.state_dict()}
     branch.load_state_dict(named)
     ray_from_world = data["viewmats"]
     encoding = relative_encoding(ray_from_world, torch.linalg.inv(ray_from_world), grid, 16)
     for maps, expected in ((data["cam_emb"], data["out"]), (None, data["out_without_cam_emb"])):
-        view = CameraView(path(), grid, maps, {"ray": encoding}, torch.zeros(3, 1), None)
+        view = View(grid, (), maps, {RAY: encoding}, None)
         with torch.no_grad():
             torch.testing.assert_close(branch(data["x"], view)[0], expected, rtol=1e-4, atol=2e-5)
 

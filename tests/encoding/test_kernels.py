@@ -10,18 +10,17 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scenes import DOUBLE, lens, noise, orbit, poses, tokens
+from scenes import DOUBLE, kinds_of_mask, lens, noise, orbit, poses, tokens
 
 from curvedray.bench.accuracy import coefficient_error, gradient_error
 from curvedray.cameras import Cameras, Lens, TokenGrid
 from curvedray.encoding.attention import curved_ray_attention
 from curvedray.encoding.curved import OFFSETS, default_frequencies
-from curvedray.encoding.kernels import build, eager
-from curvedray.encoding.kernels import compiled as curved
-from curvedray.encoding.view import View
+from curvedray.encoding.geometry import Geometry
+from curvedray.encoding.kernels import build, compiled, eager
 
 GRID = TokenGrid(3, 3, 7)  # 21 patches: not a whole number of vectors
-needs_kernel = pytest.mark.skipif(curved.library() is None, reason="no compiled kernel on this machine")
+needs_kernel = pytest.mark.skipif(compiled.library() is None, reason="no compiled kernel on this machine")
 
 
 def call(inputs, cameras, grid, backend, **options):
@@ -92,7 +91,7 @@ def test_the_kernel_is_the_twin(scene):
 @settings(deadline=None, max_examples=15)
 def test_eager_is_the_twin(scene):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(curved, "library", lambda: None)
+        patch.setattr(compiled, "library", lambda: None)
         patch.setattr(eager, "CHUNK", 2**14)  # several chunks even here
         check(scene, "fast")
 
@@ -131,23 +130,23 @@ def test_a_camera_that_only_turns_and_one_that_hardly_moves(step):
 @pytest.mark.parametrize("reach", [-40.0, 14.0, 1e3, float("inf"), float("nan")])
 def test_radii_beyond_the_kernels_reach_go_the_eager_way(reach):
     cameras, (q, k, v, mu, sigma) = orbit(GRID), (i.float() for i in tokens(GRID))
-    view = View.between(cameras, GRID, cameras, default_frequencies(GRID, 40), torch.tensor(OFFSETS))
-    assert curved.suits(q, k, v, view, mu, sigma)
+    geometry = Geometry.between(cameras, GRID, cameras, default_frequencies(GRID, 40), torch.tensor(OFFSETS))
+    assert compiled.suits(q, k, v, geometry, mu, None)
+    assert compiled.reaches(geometry, compiled.radii_of(mu, sigma, 5))
     mu[0, 3] = reach
-    assert not curved.suits(q, k, v, view, mu, sigma)
+    assert not compiled.reaches(geometry, compiled.radii_of(mu, sigma, 5))
 
 
 @needs_kernel
 def test_threads_do_not_change_a_bit():
     cameras, inputs = orbit(GRID), [i.float() for i in tokens(GRID, batch=2, heads=2)]
-    view = View.between(cameras, GRID, cameras, default_frequencies(GRID, 40), torch.tensor(OFFSETS))
+    geometry = Geometry.between(cameras, GRID, cameras, default_frequencies(GRID, 40), torch.tensor(OFFSETS))
     before, results = torch.get_num_threads(), []
     try:
         for threads in (1, 2, 5):
             torch.set_num_threads(threads)
-            results.append(
-                [i.clone() for i in curved.Keys.of(inputs[1], view, *inputs[3:], 5).modulated(torch.float32)]
-            )
+            keys = compiled.Keys(inputs[1], compiled.radii_of(*inputs[3:], 5), compiled.Layout.of(geometry))
+            results.append([i.clone() for i in keys.modulated(torch.float32)])
     finally:
         torch.set_num_threads(before)
     for other in results[1:]:
@@ -173,11 +172,11 @@ def test_strided_inputs_and_unused_gradients():
 def test_queries_may_have_another_lens_and_grid(kernel, sources, queries, monkeypatch):
     """And either side's cameras may be the same for the whole batch."""
     if not kernel:
-        monkeypatch.setattr(curved, "library", lambda: None)
-    asking = TokenGrid(2, 2, 5)
-    q, (_, k, v, mu, sigma) = tokens(asking, batch=2)[0].float(), (i.float() for i in tokens(GRID, batch=2))
+        monkeypatch.setattr(compiled, "library", lambda: None)
+    other_grid = TokenGrid(2, 2, 5)
+    q, (_, k, v, mu, sigma) = tokens(other_grid, batch=2)[0].float(), (i.float() for i in tokens(GRID, batch=2))
     cameras = Cameras(lens(), poses(*sources))
-    options = {"query_cameras": Cameras(lens(90.0, 0.0), poses(*queries, seed=4)), "query_grid": asking}
+    options = {"query_cameras": Cameras(lens(90.0, 0.0), poses(*queries, seed=4)), "query_grid": other_grid}
     ours, twin = (
         curved_ray_attention(q, k, v, cameras, GRID, mu, sigma, backend=backend, query_rotation=True, **options)
         for backend in ("fast", "reference")
@@ -245,8 +244,8 @@ def test_every_width_of_vector_gives_the_same_answer(home, monkeypatch, flags):
     if "-mavx2" in flags and not torch.backends.cpu.get_cpu_capability().startswith("AVX"):
         pytest.skip("no AVX2 here")
     monkeypatch.setattr(build, "_cpu_flags", lambda: (flags,))
-    kernel = build.compiled.__wrapped__(curved.SOURCE, "curved")
-    monkeypatch.setattr(curved, "library", lambda: kernel)
+    kernel = build.compiled.__wrapped__(compiled.SOURCE, "curved")
+    monkeypatch.setattr(compiled, "library", lambda: kernel)
     inputs = [i.float().requires_grad_() for i in tokens(GRID, heads=2)]
     ours, grads = call(inputs, orbit(GRID), GRID, "fast")
     exact, exact_grads = call([i.detach().double().requires_grad_() for i in inputs], orbit(GRID), GRID, "reference")
@@ -296,7 +295,7 @@ def test_the_switch_is_silent(home, monkeypatch):
 def test_attention_without_a_kernel_is_the_same_attention(monkeypatch):
     cameras, inputs = orbit(GRID), [i.float() for i in tokens(GRID)]
     expected = curved_ray_attention(*inputs[:3], cameras, GRID, *inputs[3:], backend="reference")
-    monkeypatch.setattr(curved, "library", lambda: None)
+    monkeypatch.setattr(compiled, "library", lambda: None)
     ours = curved_ray_attention(*inputs[:3], cameras, GRID, *inputs[3:])
     torch.testing.assert_close(ours, expected, atol=1e-5, rtol=1e-5)
 
@@ -315,3 +314,66 @@ def test_gradients_reach_learned_cameras_through_eager_too():
         out = curved_ray_attention(*inputs[:3], Cameras(lens(), pose), GRID, *inputs[3:], backend=backend)
         grads.append(torch.autograd.grad(out.square().sum(), pose)[0])
     torch.testing.assert_close(grads[0], grads[1], atol=1e-9, rtol=1e-6)
+
+
+@pytest.mark.parametrize("kernel", [True, False])
+def test_masks_are_the_twins(kernel, monkeypatch):
+    """Values and gradients, for every shape of mask, and also where queries are others than keys."""
+    if not kernel:
+        monkeypatch.setattr(compiled, "library", lambda: None)
+        monkeypatch.setattr(eager, "CHUNK", 2**14)
+    inputs = [i.float().requires_grad_() for i in tokens(GRID, batch=2, heads=2)]
+    wide = [i.detach().double().requires_grad_() for i in inputs]
+    for options in kinds_of_mask(GRID.tokens, GRID.tokens):
+        ours, grads = call(inputs, orbit(GRID), GRID, "fast", **options)
+        exact, exact_grads = call(wide, orbit(GRID), GRID, "reference", **options)
+        assert worst(ours, exact) < 2e-5
+        assert max(worst(a, b) for a, b in zip(grads, exact_grads, strict=True)) < 1e-3
+
+
+def test_a_learned_mask_gets_its_gradient():
+    inputs = [i.float() for i in tokens(GRID)]
+    grads = []
+    for backend in ("fast", "reference"):
+        bias = noise(GRID.tokens, GRID.tokens).float().requires_grad_()
+        out = curved_ray_attention(*inputs[:3], orbit(GRID), GRID, *inputs[3:], attn_mask=bias, backend=backend)
+        grads.append(torch.autograd.grad(out.square().sum(), bias)[0])
+    torch.testing.assert_close(grads[0], grads[1], atol=1e-4, rtol=1e-3)
+
+
+COMPILED = """
+import torch
+from curvedray import Cameras, Lens, TokenGrid, curved_ray_attention
+from curvedray.encoding.attention import CurvedEncoding
+from curvedray.encoding.curved import default_frequencies
+
+grid = TokenGrid(2, 2, 3)
+pose = torch.eye(4).repeat(2, 1, 1)
+pose[1, 0, 3] = 0.5
+cameras = Cameras(Lens.from_fov(120.0, 0.5, 48, 32), pose)
+encoding = CurvedEncoding.between(cameras, grid, default_frequencies(grid, 40), query_rotation=True)
+torch.manual_seed(0)
+q, k, v = torch.randn(3, 1, 2, grid.tokens, 40)
+mu, sigma = torch.randn(1, grid.tokens), torch.rand(1, grid.tokens)
+
+def drop_in(q, k, v, mu, sigma):
+    return curved_ray_attention(q, k, v, cameras, grid, mu, sigma, is_causal=True)
+
+def layer(q, k, v, mu, sigma):
+    return encoding.attention(q, k, v, mu, sigma)
+
+for function in (drop_in, layer):
+    inputs = [i.clone().requires_grad_() for i in (q, k, v, mu, sigma)]
+    graph = torch.compile(function, fullgraph=True, backend="aot_eager")
+    pairs = [(f(*inputs), torch.autograd.grad(f(*inputs).sum(), inputs)) for f in (function, graph)]
+    torch.testing.assert_close(pairs[0], pairs[1], atol=1e-4, rtol=1e-4)
+    with torch.no_grad():
+        torch.testing.assert_close(graph(*inputs), function(*inputs), atol=1e-5, rtol=1e-4)
+print("one graph")
+"""
+
+
+def test_torch_compile_sees_one_graph():
+    """In a process of its own, without the shape checks that the test run adds to every function."""
+    run = subprocess.run([sys.executable, "-c", COMPILED], capture_output=True, text=True)
+    assert run.stdout == "one graph\n", run.stderr[-3000:]

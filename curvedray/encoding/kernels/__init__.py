@@ -1,23 +1,30 @@
-"""The fast path of encoding.py: a compiled kernel on the CPU, else eager code in chunks. Nothing is built at import."""
+"""The fast path: a compiled kernel on the CPU, else eager code in chunks. Nothing is built at import."""
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from curvedray.encoding.kernels import compiled as curved
-from curvedray.encoding.kernels import eager
-from curvedray.encoding.view import View
+from curvedray.encoding.geometry import Geometry
+from curvedray.encoding.kernels import compiled, eager
+from curvedray.encoding.masks import Mask
 
 
 def attention(
     q: Float[Tensor, "b h nq d"],
     k: Float[Tensor, "b h n d"],
     v: Float[Tensor, "b h n dv"],
-    view: View,
+    geometry: Geometry,
     mu: Float[Tensor, "b n"],
     sigma: Float[Tensor, "b n"],
     num: int,
+    mask: Mask | None = None,
 ) -> Float[Tensor, "b h nq dv"]:
-    """encoding.reference_attention, by the fastest means that takes these tensors on this machine."""
-    if curved.suits(q, k, v, view, mu, sigma) and curved.library() is not None:
-        return curved.attention(q, k, v, view, mu, sigma, num)
-    return eager.attention(q, k, v, view, mu, sigma, num)
+    """attention.reference_attention, by the fastest means that takes these tensors on this machine.
+
+    torch.compile is given the eager form, which it can see through.
+    """
+    if not torch.compiler.is_compiling() and compiled.suits(q, k, v, geometry, mu, mask):
+        radii = compiled.radii_of(mu, sigma, num)
+        if compiled.reaches(geometry, radii) and compiled.library() is not None:
+            return compiled.attention(q, k, v, geometry, mu, sigma, num, mask, radii)
+    return eager.attention(q, k, v, geometry, mu, sigma, num, mask)

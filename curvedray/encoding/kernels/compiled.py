@@ -8,6 +8,7 @@ Keys are modulated again in backward instead of being kept, so memory is that of
 import ctypes
 import functools
 import math
+import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,18 +16,19 @@ from typing import Any
 
 import torch
 from einops import rearrange
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from curvedray.encoding.curved import breakpoints, log_steps
+from curvedray.encoding.curved import log_steps
+from curvedray.encoding.geometry import Geometry
 from curvedray.encoding.kernels.build import compiled
-from curvedray.encoding.view import View
+from curvedray.encoding.masks import Mask
 
 SOURCE = Path(__file__).with_name("curved.cpp")
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 MOST_HALF_TURNS = 2.0**20  # of a phase; the kernel's sine and cosine reduce phases exactly below 2^21
-FARTHEST, LOG_NEAREST = 1e15, -34.0  # lengths whose squares the kernel can take for floats (e^-34 is about 1e-15)
+FARTHEST, NEAREST = 1e15, 1e-15  # lengths whose squares the kernel can take for floats
 POINTERS = ("keys", "radii", "rays", "exists", "poses", "lenses", "frequency")
 SIZES = ("batch", "camera_batch", "heads", "tokens", "patches", "dim", "breakpoints", "rays_per_patch")
 COUNTS = ("coordinates", "frequencies", "threads")
@@ -47,7 +49,11 @@ class Problem(ctypes.Structure):
 
 def library() -> ctypes.CDLL | None:
     """The compiled kernel, built on the first call; None where it cannot be had."""
-    return compiled(SOURCE, "curved")
+    kernel = compiled(SOURCE, "curved")
+    if kernel is not None:
+        kernel.curved_modulate.argtypes = [ctypes.POINTER(Problem), ctypes.c_void_p]
+        kernel.curved_modulate_backward.argtypes = [ctypes.POINTER(Problem), *3 * [ctypes.c_void_p]]
+    return kernel
 
 
 @functools.cache
@@ -59,120 +65,193 @@ def torch_threads() -> int | None:
         return None
 
 
-def suits(q: Tensor, k: Tensor, v: Tensor, view: View, mu: Tensor, sigma: Tensor) -> bool:
-    """Whether these tensors are ones the kernel takes: on the CPU, no wider than float32, phases within its reach."""
-    if any(x.device.type != "cpu" for x in (q, k, v, mu)) or view.requires_grad:
+def suits(q: Tensor, k: Tensor, v: Tensor, geometry: Geometry, mu: Tensor, mask: Mask | None) -> bool:
+    """Whether these are tensors the kernel takes: on the CPU, no wider than float32, cameras not being learned."""
+    if any(x.device.type != "cpu" for x in (q, k, v, mu)) or geometry.requires_grad:
         return False
     if not (q.dtype == k.dtype == v.dtype and k.dtype in DTYPES and mu.dtype == torch.float32):
         return False
-    if v.shape[-1] != k.shape[-1] or k.shape[-1] < 2 * view.phasors:
+    return v.shape[-1] == k.shape[-1] and not (mask is not None and mask.requires_grad)
+
+
+def radii_of(mu: Float[Tensor, "b n"], sigma: Float[Tensor, "b n"], num: int) -> Float[Tensor, "b k n"]:
+    """curved.breakpoints in double precision, breakpoints before tokens, as the kernel reads them."""
+    wide, width = mu.detach().double()[:, None], sigma.detach().double().abs_()[:, None]
+    return (width * log_steps(num, wide)[:, None]).add_(wide).exp_()
+
+
+def reaches(geometry: Geometry, radii: Float[Tensor, "b k n"]) -> bool:
+    """Whether lengths and phases are within the kernel's reach; radii that are not numbers are not."""
+    nearest, farthest = (float(i) for i in radii.aminmax())
+    if not (nearest > NEAREST and farthest < FARTHEST):
         return False
-    mu, width = mu.detach(), sigma.detach().abs()
-    log_radius = min(float((mu + width).amax()), 700.0)  # e^700 is still a float
-    farthest = math.exp(log_radius) + 2 * float(view.query_from_source.abs().amax())
-    if farthest > FARTHEST or not float((mu - width).amin()) > LOG_NEAREST:
-        return False
-    return max(farthest, 1.0) * float(view.frequencies.abs().amax()) / math.pi < MOST_HALF_TURNS
+    layout = Layout.of(geometry)
+    farthest += 2 * layout.farthest_camera
+    return farthest < FARTHEST and max(farthest, 1.0) * layout.highest_frequency / math.pi < MOST_HALF_TURNS
 
 
 def attention(
     q: Float[Tensor, "b h nq d"],
     k: Float[Tensor, "b h n d"],
     v: Float[Tensor, "b h n d"],
-    view: View,
+    geometry: Geometry,
     mu: Float[Tensor, "b n"],
     sigma: Float[Tensor, "b n"],
     num: int,
+    mask: Mask | None,
+    radii: Float[Tensor, "b k n"],
 ) -> Float[Tensor, "b h nq d"]:
-    """encoding.reference_attention, with gradients to q, k, v, mu and sigma."""
-    return CurvedAttention.apply(q, k, v, mu, sigma, view, num)
+    """attention.reference_attention, with gradients to q, k, v, mu and sigma."""
+    if torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v, mu, sigma)):
+        return CurvedAttention.apply(q, k, v, mu, sigma, geometry, num, mask, radii)
+    keys = Keys(k.float().contiguous(), radii, Layout.of(geometry))
+    return torch.cat([part for part, _ in _each_frame(keys, q, k.dtype, v, mask)], -2)
+
+
+def _each_frame(
+    keys: "Keys", q: Tensor, dtype: torch.dtype, v: Tensor, mask: Mask | None
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Each query frame's output, and the logarithms of its softmax's sums."""
+    patches = q.shape[-2] // keys.layout.query_frames
+    for index, (queries, key) in enumerate(zip(q.split(patches, -2), keys.modulated(dtype), strict=True)):
+        yield flash(queries, key, v, attn_mask=added(mask, index, patches, q))
+
+
+def added(mask: Mask | None, frame: int, patches: int, q: Tensor) -> Tensor | None:
+    """A frame's rows of the mask as what is added to its scores, which is all that this attention takes."""
+    if mask is None:
+        return None
+    rows = mask.rows(frame * patches, (frame + 1) * patches, q.device)
+    if rows.dtype != torch.bool:
+        return rows
+    return torch.zeros(rows.shape, dtype=q.dtype).masked_fill_(~rows, float("-inf"))
 
 
 @dataclass(frozen=True, eq=False)
-class Keys:
-    """Keys and the geometry that places them, laid out as the kernel reads them."""
+class Layout:
+    """What depends on cameras alone, laid out as the kernel reads it; made once for each Geometry."""
 
-    keys: Float[Tensor, "b h n d"]
-    radii: Float[Tensor, "b k n"]
     rays: Float[Tensor, "bc a 3 n"]
-    exists: Tensor
+    exists: Bool[Tensor, "bc a n"]
     poses: Float[Tensor, "q bc s 12"]
     lenses: Float[Tensor, "q bc 3"]
     frequencies: Float[Tensor, "c f"]
     patches: int
+    farthest_camera: float  # the largest entry of any pose
+    highest_frequency: float
 
     @classmethod
-    def of(cls, k: Tensor, view: View, mu: Tensor, sigma: Tensor, num: int) -> "Keys":
-        size = view.lens.focal.new_tensor(view.lens.size)
-        lenses = torch.cat([view.lens.focal / size, view.lens.xi[..., None]], -1)
-        patches = view.rays.shape[-3]
-        batched = view.rays.ndim > 4
-        rays, exists, poses = view.rays, view.exists, view.query_from_source[..., :3, :].flatten(-2)
-        if not batched:
+    def of(cls, geometry: Geometry) -> "Layout":
+        if geometry not in _LAYOUTS:
+            _LAYOUTS[geometry] = cls.made(geometry)
+        return _LAYOUTS[geometry]
+
+    @classmethod
+    def made(cls, geometry: Geometry) -> "Layout":
+        lens, rays, exists = geometry.lens, geometry.rays, geometry.exists
+        lenses = torch.cat([lens.focal / lens.focal.new_tensor(lens.size), lens.xi[..., None]], -1)
+        poses = geometry.query_from_source[..., :3, :].flatten(-2)
+        if rays.ndim == 4:  # the same cameras for every entry of a batch
             rays, exists, poses, lenses = rays[None], exists[None], poses[None], lenses[None]
         return cls(
-            k.float().contiguous(),
-            breakpoints(mu.double(), sigma.double(), num).movedim(-1, 1).contiguous(),
             rearrange(rays, "b s p a i -> b a i (s p)").double().contiguous(),
             rearrange(exists, "b s p a -> b a (s p)").contiguous(),
             poses.double().movedim(1, 0).contiguous(),
             lenses.double().movedim(1, 0).contiguous(),
-            view.frequencies.double().contiguous(),
-            patches,
+            geometry.frequencies.double().contiguous(),
+            geometry.rays.shape[-3],
+            float(geometry.query_from_source.abs().amax()),
+            float(geometry.frequencies.abs().amax()),
         )
 
-    def problem(self, query: int) -> Problem:
-        b, h, n, d = self.keys.shape
-        tensors = (self.keys, self.radii, self.rays, self.exists, self.poses, self.lenses, self.frequencies)
-        pointers = [x.data_ptr() for x in tensors]
-        for place in (4, 5):  # a query frame's own poses and lenses
-            pointers[place] += query * tensors[place].stride(0) * tensors[place].element_size()
-        sizes = (b, len(self.rays), h, n, self.patches, d, self.radii.shape[1], self.rays.shape[1])
-        return Problem(*pointers, *sizes, *self.frequencies.shape, torch.get_num_threads(), torch_threads())
+    @property
+    def query_frames(self) -> int:
+        return len(self.poses)
+
+
+_LAYOUTS: "weakref.WeakKeyDictionary[Geometry, Layout]" = weakref.WeakKeyDictionary()
+
+
+@dataclass(frozen=True, eq=False)
+class Keys:
+    """Keys and where along their rays they lie, beside the layout that places the rays."""
+
+    keys: Float[Tensor, "b h n d"]
+    radii: Float[Tensor, "b k n"]
+    layout: Layout
+
+    def problem(self) -> Problem:
+        """What the kernel is told of the first query frame; `at` moves it to another."""
+        (b, h, n, d), layout = self.keys.shape, self.layout
+        sizes = (b, len(layout.rays), h, n, layout.patches, d, self.radii.shape[1], layout.rays.shape[1])
+        tensors = (self.keys, self.radii, layout.rays, layout.exists, layout.poses, layout.lenses, layout.frequencies)
+        pointers = (x.data_ptr() for x in tensors)
+        return Problem(*pointers, *sizes, *layout.frequencies.shape, torch.get_num_threads(), torch_threads())
+
+    def at(self, problem: Problem, query: int) -> Problem:
+        """The same problem with a query frame's own poses and lenses."""
+        for name in ("poses", "lenses"):
+            own = getattr(self.layout, name)
+            setattr(problem, name, own.data_ptr() + query * own.stride(0) * own.element_size())
+        return problem
 
     def modulated(self, dtype: torch.dtype) -> Iterator[Tensor]:
         """The keys as each query frame sees them. One buffer serves all frames."""
-        kernel, buffer = library(), torch.empty_like(self.keys)
+        kernel, buffer, problem = library(), torch.empty_like(self.keys), self.problem()
         assert kernel is not None
-        for query in range(len(self.poses)):
-            kernel.curved_modulate(ctypes.byref(self.problem(query)), ctypes.c_void_p(buffer.data_ptr()))
+        for query in range(self.layout.query_frames):
+            kernel.curved_modulate(self.at(problem, query), buffer.data_ptr())
             yield buffer.to(dtype)
 
     def add_gradients(self, query: int, grad: Tensor, grad_keys: Tensor, grad_log_radii: Tensor) -> None:
         """From the gradient of one frame's modulated keys to those of the keys and of every log-radius."""
         kernel, grad = library(), grad.float().contiguous()
         assert kernel is not None
-        pointers = (ctypes.c_void_p(x.data_ptr()) for x in (grad, grad_keys, grad_log_radii))
-        kernel.curved_modulate_backward(ctypes.byref(self.problem(query)), *pointers)
+        pointers = (x.data_ptr() for x in (grad, grad_keys, grad_log_radii))
+        kernel.curved_modulate_backward(self.at(self.problem(), query), *pointers)
 
 
 class CurvedAttention(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, mu: Tensor, sigma: Tensor, view: View, num: int) -> Tensor:
-        keys = Keys.of(k, view, mu, sigma, num)
-        frames = q.chunk(len(keys.poses), dim=-2)
-        parts = [flash(frame, key, v) for frame, key in zip(frames, keys.modulated(k.dtype), strict=True)]
-        out = torch.cat([part for part, _ in parts], -2)
-        ctx.save_for_backward(q, k, v, mu, sigma, out, torch.stack([logsumexp for _, logsumexp in parts]))
-        ctx.view, ctx.num = view, num
+    def forward(
+        ctx: Any,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        mu: Tensor,
+        sigma: Tensor,
+        geometry: Geometry,
+        num: int,
+        mask: Mask | None,
+        radii: Tensor,
+    ) -> Tensor:
+        keys = Keys(k.float().contiguous(), radii, Layout.of(geometry))
+        parts, logsumexp = zip(*_each_frame(keys, q, k.dtype, v, mask), strict=True)
+        out = torch.cat(parts, -2)
+        ctx.save_for_backward(q, k, v, sigma, out, radii, *logsumexp)
+        ctx.layout, ctx.num, ctx.mask = keys.layout, num, mask
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_out: Tensor) -> tuple[Tensor | None, ...]:
-        q, k, v, mu, sigma, out, logsumexp = ctx.saved_tensors
-        keys = Keys.of(k, ctx.view, mu, sigma, ctx.num)
+        q, k, v, sigma, out, radii, *logsumexp = ctx.saved_tensors
+        keys = Keys(k.float().contiguous(), radii, ctx.layout)
         grad_q = torch.empty_like(q)
         grad_k, grad_v = torch.zeros_like(keys.keys), torch.zeros_like(keys.keys)
-        grad_log_radii = torch.zeros_like(keys.radii)
-        frames = [x.chunk(len(keys.poses), dim=-2) for x in (grad_out, q, out, grad_q)]
+        grad_log_radii = torch.zeros_like(radii)
+        patches = q.shape[-2] // ctx.layout.query_frames
+        frames = [x.split(patches, dim=-2) for x in (grad_out, q, out, grad_q)]
         for index, key in enumerate(keys.modulated(k.dtype)):
             grad_frame, q_frame, out_frame, to_frame = (x[index] for x in frames)
-            dq, dk, dv = flash_backward(grad_frame, q_frame, key, v, out_frame, logsumexp[index], 0.0, False)
+            rows = added(ctx.mask, index, patches, q)
+            saved = (out_frame, logsumexp[index], 0.0, False)
+            dq, dk, dv = flash_backward(grad_frame, q_frame, key, v, *saved, attn_mask=rows)
             to_frame.copy_(dq)
             grad_v += dv
             keys.add_gradients(index, dk, grad_k, grad_log_radii)
         steps = log_steps(ctx.num, grad_log_radii)
         grad_sigma = sigma.sign() * torch.einsum("bkn,k->bn", grad_log_radii, steps)
-        grad_mu = grad_log_radii.sum(1).to(mu.dtype)
-        return grad_q, grad_k.to(k.dtype), grad_v.to(v.dtype), grad_mu, grad_sigma.to(sigma.dtype), None, None
+        grad_mu = grad_log_radii.sum(1)
+        grads = (grad_q, grad_k.to(k.dtype), grad_v.to(v.dtype), grad_mu.float(), grad_sigma.to(sigma.dtype))
+        return *grads, None, None, None, None

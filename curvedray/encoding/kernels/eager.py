@@ -15,7 +15,8 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from curvedray.encoding.curved import breakpoints, curved_path, modulate, sinc
-from curvedray.encoding.view import View
+from curvedray.encoding.geometry import Geometry
+from curvedray.encoding.masks import Mask
 
 CHUNK = 64 * 2**20  # bytes of modulated keys held at once: sets how many query frames share one attention call
 CACHED_TOKENS = 2048  # whose phases fit in a CPU's cache
@@ -25,21 +26,22 @@ def attention(
     q: Float[Tensor, "b h nq d"],
     k: Float[Tensor, "b h n d"],
     v: Float[Tensor, "b h n dv"],
-    view: View,
+    geometry: Geometry,
     mu: Float[Tensor, "b n"],
     sigma: Float[Tensor, "b n"],
     num: int,
+    mask: Mask | None = None,
 ) -> Float[Tensor, "b h nq dv"]:
-    """encoding.reference_attention, for any device and dtype, with gradients to everything."""
-    view = view.to(mu.dtype)
-    frames = view.query_from_source.shape[-4]
+    """attention.reference_attention, for any device and dtype, with gradients to everything."""
+    geometry = geometry.to(mu.dtype)
+    frames = geometry.query_frames
     step = max(1, min(frames, CHUNK // (k.numel() * k.element_size())))
     q = rearrange(q, "b h (q p) d -> q b h p d", q=frames)
-    learning = torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v, mu, sigma, view))
+    learning = torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v, mu, sigma, geometry))
     out = []
     for first in range(0, frames, step):
         queries = range(first, min(first + step, frames))
-        inputs = (q[first : first + step], k, v, view, mu, sigma, num, queries)
+        inputs = (q[first : first + step], k, v, geometry, mu, sigma, num, queries, mask)
         out.append(checkpoint(_attend, *inputs, use_reentrant=False) if learning else _attend(*inputs))
     return rearrange(torch.cat(out), "q b h p d -> b h (q p) d")
 
@@ -48,38 +50,45 @@ def _attend(
     q: Float[Tensor, "q b h p d"],
     k: Float[Tensor, "b h n d"],
     v: Float[Tensor, "b h n dv"],
-    view: View,
+    geometry: Geometry,
     mu: Float[Tensor, "b n"],
     sigma: Float[Tensor, "b n"],
     num: int,
     queries: range,
+    mask: Mask | None,
 ) -> Float[Tensor, "q b h p dv"]:
     """Some query frames' attention, in one call."""
-    patches = view.rays.shape[-3]
+    patches = geometry.rays.shape[-3]
     radii = rearrange(breakpoints(mu, sigma, num), "b (s p) k -> b s p k", p=patches)
     sources = radii.shape[1]
     step = max(1, CACHED_TOKENS // (len(k) * patches)) if k.device.type == "cpu" else sources
     turned = [
-        modulate(k[:, :, first * patches : (first + step) * patches], *_coefficients(view, radii, query, first, step))
+        modulate(
+            k[:, :, first * patches : (first + step) * patches], *_coefficients(geometry, radii, query, first, step)
+        )
         for query in queries
         for first in range(0, sources, step)
     ]
     keys = torch.cat(turned, -2).unflatten(-2, (len(queries), -1)).movedim(-3, 0).flatten(0, 1)
     values = v.expand(len(queries), *v.shape).flatten(0, 1)
-    return F.scaled_dot_product_attention(q.flatten(0, 1), keys, values).unflatten(0, (len(queries), -1))
+    rows = None
+    if mask is not None:
+        rows = mask.rows(queries.start * q.shape[-2], queries.stop * q.shape[-2], q.device)
+        rows = rearrange(rows.expand(len(k), -1, -1, -1), "b h (q p) n -> (q b) h p n", q=len(queries))
+    return F.scaled_dot_product_attention(q.flatten(0, 1), keys, values, rows).unflatten(0, (len(queries), -1))
 
 
 def _coefficients(
-    view: View, radii: Float[Tensor, "b s p k"], query: int, first: int, step: int
+    geometry: Geometry, radii: Float[Tensor, "b s p k"], query: int, first: int, step: int
 ) -> tuple[Float[Tensor, "b 1 sp n"], Float[Tensor, "b 1 sp n"]]:
-    """View.coefficients for some source frames, for the query frame `query`."""
+    """Geometry.coefficients for some source frames, for the query frame `query`."""
     some = slice(first, first + step)
-    poses, lens = view.query_from_source[..., query, some, :, :], view.lens[..., query]
-    path = curved_path(radii[:, some], view.rays[..., some, :, :, :], poses, lens)[..., : len(view.frequencies)]
-    path = torch.where(view.exists[..., some, :, :, None, None], path, 0.0)  # no ray: no phase
+    poses, lens = geometry.query_from_source[..., query, some, :, :], geometry.lens[..., query]
+    path = curved_path(radii[:, some], geometry.rays[..., some, :, :, :], poses, lens)[..., : len(geometry.frequencies)]
+    path = torch.where(geometry.exists[..., some, :, :, None, None], path, 0.0)  # no ray: no phase
     b, s, p, *_ = path.shape
     path = rearrange(path, "b s p a k c -> k a c 1 (b s p)").contiguous()
-    omega = view.frequencies[..., None]
+    omega = geometry.frequencies[..., None]
     middle, half = omega * ((path[1:] + path[:-1]) / 2), (path[1:] - path[:-1]) / 2
     if half.requires_grad:
         shrink = sinc(omega * half)

@@ -1,4 +1,4 @@
-"""What places keys in the eyes of queries: rays, the cameras between them, and the phasors that follow.
+"""Where each query camera sees the keys: their rays, the cameras between them, and the phasors that follow.
 
 b batch   q query frame   s source frame   p patch   a ray inside the patch   k breakpoint   c coordinate
 f frequency   n phasor   tokens are ordered (s p)
@@ -36,8 +36,8 @@ def patch_rays(
 
 
 @dataclass(frozen=True, eq=False)
-class View:
-    """What places keys in the eyes of queries: the keys' rays, the cameras between them, and the frequencies."""
+class Geometry:
+    """What depends on cameras alone: rays of keys, poses between cameras, lenses of queries, and the frequencies."""
 
     rays: Float[Tensor, "*b s p a 3"]
     exists: Bool[Tensor, "*b s p a"]
@@ -48,8 +48,8 @@ class View:
     @classmethod
     def between(
         cls, cameras: Cameras, grid: TokenGrid, queries: Cameras, frequencies: Float[Tensor, "c f"], offsets: Tensor
-    ) -> "View":
-        """What depends on cameras alone, in double precision where the device has it."""
+    ) -> "Geometry":
+        """From the cameras of keys to those of queries, in double precision where the device has it."""
         wide = torch.float32 if offsets.device.type == "mps" else torch.float64
         offsets, frequencies = offsets.to(wide), frequencies.to(offsets.device, wide)
         batch = cameras.batch_shape or queries.batch_shape  # where both have one it is the same
@@ -58,9 +58,13 @@ class View:
         rays, exists = patch_rays(cameras, grid, offsets)
         return cls(rays, exists, cameras.query_from_source(queries), queries.frame_lens, frequencies)
 
-    def to(self, dtype: torch.dtype) -> "View":
+    def to(self, dtype: torch.dtype) -> "Geometry":
         poses = self.query_from_source.to(dtype)
-        return View(self.rays.to(dtype), self.exists, poses, self.lens.to(dtype), self.frequencies.to(dtype))
+        return Geometry(self.rays.to(dtype), self.exists, poses, self.lens.to(dtype), self.frequencies.to(dtype))
+
+    @property
+    def query_frames(self) -> int:
+        return self.query_from_source.shape[-4]
 
     @property
     def requires_grad(self) -> bool:
