@@ -18,9 +18,9 @@ def register(app: typer.Typer) -> None:
 
 @group.command("list")
 def list_items(as_json: Json = False) -> None:
-    """Every table and figure: what it needs, what it costs, what runs here."""
+    """Every table and figure: what runs here, what the others need, what they cost."""
     from rich.console import Console
-    from rich.table import Table
+    from rich.padding import Padding
 
     from curvedray.paper.items import ITEMS
 
@@ -32,11 +32,14 @@ def list_items(as_json: Json = False) -> None:
         ]
         typer.echo(json.dumps(rows, indent=1))
         return
-    table = Table("name", "what", "needs", "costs", "here", box=None, pad_edge=False)
+    screen = Console(highlight=False)
     for entry in ITEMS:
-        what = f"{entry.title} ({entry.kind})"
-        table.add_row(entry.name, what, ", ".join(entry.needs) or "-", entry.cost, entry.status)
-    Console(highlight=False).print(table)
+        screen.print(f"[bold]{entry.name}[/bold]  {entry.title} ({entry.kind})", soft_wrap=True)
+        runs = f"runs here: curvedray paper run {entry.name} --scale {entry.scales[0]}" if not entry.missing else ""
+        whole = f"in full: {', '.join(entry.needs)}; {entry.cost}" if entry.needs else "nothing to run"
+        for line in (runs, whole):
+            if line:
+                screen.print(Padding(line, (0, 0, 0, 4)), style="" if line == runs else "dim")
 
 
 @group.command()
@@ -66,8 +69,8 @@ def run(
         list[str] | None, typer.Argument(help="Changes of every row alike: steps=100 data.clips=64")
     ] = None,
     scale: Annotated[
-        str, typer.Option(help="Which model: `embedded` runs on a laptop; `wan` needs its weights.")
-    ] = "embedded",
+        str | None, typer.Option(help="Which model: `embedded` runs on a laptop, in hours; `wan` needs its weights.")
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Folder of the run (runs/NAME); resumed if it is there.")
     ] = None,
@@ -76,23 +79,32 @@ def run(
     ] = None,
     estimator: Annotated[str, typer.Option(help="Who recovers the cameras: embedded, colmap.")] = "embedded",
 ) -> None:
-    """Run a table's experiment: train every row alike, generate, score, and print it beside the paper's."""
+    """Run a table's experiment: train every row alike, generate, score, and print it beside the paper's.
+
+    It takes hours and asks for --scale; it says what it will do and where, and goes on where it stopped.
+    """
     from dataclasses import replace
 
     from rich.console import Console
     from rich.markdown import Markdown
 
+    from curvedray.cli import console
+    from curvedray.errors import InputError
     from curvedray.evaluate.estimators import make_estimator
-    from curvedray.paper.experiment import check_ready, load
+    from curvedray.paper.experiment import check_ready, load, plan
     from curvedray.paper.items import item
     from curvedray.paper.run import run_experiment
 
-    found = load(name, scale)
+    entry, folder = item(name), output or Path("runs") / name
+    found = load(name, scale or next(iter(entry.scales), "embedded"))
     if estimator == "embedded":
         check_ready(name)
     experiment = found.changed(overrides or [])
     experiment = replace(experiment, clips=clips or experiment.clips)
-    quiet = Console(stderr=True, highlight=False)
+    if scale is None:
+        fix = f"{plan(experiment, folder)} To start it, add --scale {' or --scale '.join(entry.scales)}."
+        raise InputError("--scale", "which model to run it with", "nothing", fix)
     engine = make_estimator(estimator)
-    page = run_experiment(item(name), experiment, engine, output or Path("runs") / name, lambda line: quiet.print(line))
+    console.print(plan(experiment, folder), markup=False)
+    page = run_experiment(entry, experiment, engine, folder, lambda line: console.print(line, markup=False))
     Console(highlight=False).print(Markdown(page))

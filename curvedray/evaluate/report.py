@@ -23,6 +23,8 @@ EVERY_METRIC = (
     *lens.METRICS,
     *geometry.METRICS,
     geometry.SSI_L1,
+    *geometry.STABILITY,
+    geometry.DRIFT,
     *fidelity.METRICS,
     *distribution.METRICS,
 )
@@ -254,6 +256,8 @@ def interval_text(interval: Interval) -> str:
 
 def mean_text(values: np.ndarray, digits: int = 3) -> str:
     """A mean over clips and its interval to so many significant digits, for tables of one kind of number."""
+    if len(values) == 0:
+        return "-"
     interval = bootstrap(values)
     return f"{interval.mean:.{digits}g} [{interval.low:.{digits}g}, {interval.high:.{digits}g}]"
 

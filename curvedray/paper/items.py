@@ -15,8 +15,8 @@ from curvedray.paper.values import Values
 SCALES = ("embedded", "wan")
 WAN, PANSHOT = "Wan2.1-T2V-1.3B", "PanShot (340 test clips)"
 ESTIMATORS, QUALITY = "ViPE and GeoCalib", "I3D, Inception, CLIP and VBench weights"
-FULL_RUN = "10K steps of batch 8 a row on Wan-1.3B; GPU days"
-SHORT_RUN = "1K steps of batch 8 a row on Wan-1.3B; GPU hours"
+FULL_RUN = "10K steps of batch 8 per row on Wan-1.3B; GPU days"
+SHORT_RUN = "1K steps of batch 8 per row on Wan-1.3B; GPU hours"
 # Directions of columns that the package does not itself compute.
 OTHER_DIRECTIONS: dict[str, Better] = {
     "Avg. Rank": "lower", "LPIPS": "lower", "IS Std.": "neither", "Aesthetic": "higher", "BG Cons.": "higher",
@@ -49,7 +49,7 @@ class Item:
         from curvedray.models.embedded.model import WEIGHTS
 
         if not self.scales:
-            return f"it needs {', '.join(self.needs)}" if self.needs else "it is a drawing, there is nothing to run"
+            return f"it needs {', '.join(self.needs)}" if self.needs else "there is nothing to run"
         assert find_spec(self.module), f"a table with scales has {self.module}"
         if not WEIGHTS.is_file():
             return "the embedded model's weights are not in this package"
@@ -156,7 +156,7 @@ ITEMS = (
         "figure",
         "Radial distance in each layer of Wan",
         (WAN, PANSHOT, "UniK3D"),
-        "a probe a block; GPU hours",
+        "a probe per block; GPU hours",
     ),
     Item("layer-maps", "figure", "Predicted radial maps by layer", (WAN,), "a trained model; minutes"),
     Item("denoising", "figure", "Predicted radial maps during denoising", (WAN,), "a trained model; minutes"),

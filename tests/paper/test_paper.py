@@ -190,6 +190,23 @@ def test_an_experiment_trains_generates_scores_and_resumes(tmp_path):
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.mp4")} == files
 
 
+def test_the_list_is_readable_at_eighty_columns():
+    shown = CliRunner().invoke(app, ["paper", "list"], env={"COLUMNS": "80"}).stdout
+    assert max(map(len, shown.splitlines())) <= 80
+    for entry in paper.ITEMS:
+        assert f"{entry.name}  {entry.title} ({entry.kind})" in shown  # never broken into slivers
+    assert shown.count("runs here: curvedray paper run") == sum(bool(entry.scales) for entry in paper.ITEMS)
+
+
+def test_hours_of_training_are_announced_before_they_start(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    refused = CliRunner().invoke(app, ["paper", "run", "lenses", "steps=700", "-o", "elsewhere"]).exception
+    assert isinstance(refused, InputError)
+    for words in ("--scale embedded", "3 rows of 700 steps", "hours on two cores", "writes to elsewhere"):
+        assert words in str(refused)
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_commands():
     listed = CliRunner().invoke(app, ["paper", "list", "--json"])
     assert listed.exit_code == 0

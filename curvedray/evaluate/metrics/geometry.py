@@ -22,6 +22,11 @@ SSI_L1 = Metric("SSI-L1", "-", "lower", "Mean absolute difference after removing
 METRICS = (SILOG, ABS_REL, DELTA_1, JITTER)
 LATENT, TOKEN = 4, 16  # video frames and pixels that a token stands for
 STATISTICS = ("median", "q1", "q3", "iqr")
+STABILITY = tuple(
+    Metric(f"Stability {name}", "log", "lower", f"Median over frames of |change of the {name} of log p|.")
+    for name in STATISTICS
+)
+DRIFT = Metric("Drift", "log", "lower", "Median over frames of |change of the median of log p - that of log g|.")
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,7 @@ class Adherence:
         return [metric.of(clip, value) for metric, value in zip(named, values, strict=True)]
 
 
-def adherence(supplied: Num[Array, "t h w"], estimated: Num[Array, "s i j"], log_jitter: bool = False) -> Adherence:
+def adherence(supplied: Num[Array, "t h w"], estimated: Num[Array, "s i j"]) -> Adherence:
     """SILog, AbsRel, delta_1 (each a mean over frames) and Scale Jitter of one clip."""
     g, p, valid = _pair(supplied, estimated)
     rows, scales = [], []
@@ -56,7 +61,7 @@ def adherence(supplied: Num[Array, "t h w"], estimated: Num[Array, "s i j"], log
         raise InputError(
             "distance maps", "at least one pixel valid in both", "none", "Count the clip as failed instead."
         )
-    steps = np.abs(np.diff(np.log(scales) if log_jitter else scales))
+    steps = np.abs(np.diff(scales))
     jitter = float(np.median(steps)) if len(steps) else 0.0
     silog, abs_rel, delta_1 = (float(x) for x in np.mean(rows, axis=0))
     return Adherence(silog, abs_rel, delta_1, jitter, len(rows))
@@ -75,10 +80,27 @@ def adherence_scores(
     given = supplied[:: steps[0]]
     patch = given.shape[1] // estimated.shape[1]
     if patch and patch % TOKEN == 0:
-        return adherence(pooled(given, patch), estimated).scores(clip, "token")
-    return adherence(given, estimated).scores(clip, "pixel") + adherence(pooled(given), pooled(estimated)).scores(
-        clip, "token"
-    )
+        tokens = pooled(given, patch), as_float64(estimated)
+        return adherence(*tokens).scores(clip, "token") + stability_scores(clip, *tokens)
+    tokens = pooled(given), pooled(estimated)
+    pixels = [*adherence(given, estimated).scores(clip, "pixel"), SSI_L1.of(clip, mean_ssi_l1(given, estimated))]
+    return pixels + adherence(*tokens).scores(clip, "token") + stability_scores(clip, *tokens)
+
+
+def stability_scores(
+    clip: str, supplied: Float[np.ndarray, "t h w"], estimated: Float[np.ndarray, "t h w"]
+) -> list[Score]:
+    """How a clip's distances change over time, and how far that is from the supplied map's change.
+
+    None for a clip that has one frame, or no token that is valid in all of them in both maps.
+    """
+    always = (positive(supplied) & positive(estimated)).all(0)
+    if len(estimated) < 2 or not always.any():
+        return []
+    ours, theirs = (np.where(always, maps, np.nan) for maps in (estimated, supplied))
+    steady = temporal_stability(ours)
+    scores = [metric.of(clip, steady[name]) for metric, name in zip(STABILITY, STATISTICS, strict=True)]
+    return [*scores, DRIFT.of(clip, drift_disagreement(ours, theirs))]
 
 
 def pooled(radius: Num[Array, "t h w"], patch: int = TOKEN) -> Float[np.ndarray, "t rows cols"]:
@@ -92,6 +114,12 @@ def pooled(radius: Num[Array, "t h w"], patch: int = TOKEN) -> Float[np.ndarray,
     count = valid.reshape(shape).sum((2, 4))
     total = np.where(valid, x, 0.0).reshape(shape).sum((2, 4))
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def mean_ssi_l1(supplied: Num[Array, "t h w"], estimated: Num[Array, "s i j"]) -> float:
+    """SSI-L1 of a clip: the mean over frames that have a pixel valid in both."""
+    g, p, valid = _pair(supplied, estimated)
+    return float(np.mean([ssi_l1(g[t], p[t]) for t in range(len(g)) if valid[t].any()]))
 
 
 def ssi_l1(a: Num[Array, "h w"], b: Num[Array, "i j"]) -> float:

@@ -26,13 +26,13 @@ PITCH = Metric("Pitch", "deg", "lower", "Mean over frames of the absolute differ
 ROLL = Metric("Roll", "deg", "lower", "Mean over frames of the absolute difference of roll, wrapped to 180 degrees.")
 GRAVITY = Metric("Gravity", "deg", "lower", "Mean over frames of the angle between the two up directions.")
 LATITUDE = Metric("Lat.", "deg", "lower", "Mean over frames and shared valid pixels of the latitude difference.")
-UP = Metric(
+UP_VECTORS = Metric(
     "Up", "deg", "lower", "Mean over frames and shared valid pixels of the angle between up-vectors in the image."
 )
 RAY = Metric("Ray", "deg", "lower", "Mean angle between the two lenses' rays over their shared valid pixels.")
 FOV = Metric("FoV", "deg", "lower", "|fov - fov'| across the image, against the requested lens.")
 XI = Metric("xi", "-", "lower", "|xi - xi'| of the unified camera model, against the requested lens.")
-METRICS = (K1, K2, PITCH, ROLL, GRAVITY, LATITUDE, UP, RAY, FOV, XI)
+METRICS = (K1, K2, PITCH, ROLL, GRAVITY, LATITUDE, UP_VECTORS, RAY, FOV, XI)
 
 
 AnyLens = Lens | Radial  # Radial is GeoCalib's: a pinhole whose points are pushed by 1 + k1 r^2 + k2 r^4
@@ -70,7 +70,7 @@ class OrientationErrors:
 
     def scores(self, clip: str) -> list[Score]:
         values = (self.pitch, self.roll, self.gravity, self.latitude, self.up)
-        metrics = (PITCH, ROLL, GRAVITY, LATITUDE, UP)
+        metrics = (PITCH, ROLL, GRAVITY, LATITUDE, UP_VECTORS)
         return [metric.of(clip, value) for metric, value in zip(metrics, values, strict=True)]
 
 
