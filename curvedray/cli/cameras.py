@@ -1,7 +1,9 @@
 """`curvedray cameras`: what a camera file holds, in words; one format into another; what there is to choose from."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,8 +13,11 @@ from curvedray.errors import InputError, quoted
 
 if TYPE_CHECKING:
     from curvedray.cameras import Cameras
+    from curvedray.formats import Format
 
-group = typer.Typer(help="Camera files and moves: describe, make, convert, list.", no_args_is_help=True)
+group = typer.Typer(
+    help="Camera files and moves: describe, make, convert; formats and list say what there is.", no_args_is_help=True
+)
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for a script instead of words.")]
 Near = Annotated[
@@ -105,11 +110,54 @@ def convert(
     as_json: Json = False,
 ) -> None:
     """Read one camera format and write another; rescaled, resampled or moved to the origin if asked."""
+    import torch
+
     from curvedray.formats import write_cameras
 
-    cameras, found, _ = _read(source, source_format, option, lens, size, frames, near)
-    write_cameras(cameras.relative_to_first() if relative else cameras, target, target_format)
+    # In double precision all the way, so that coordinates far from the origin keep their digits.
+    reading = {"relative": relative, "dtype": torch.float64}
+    cameras, found, _ = _read(source, source_format, option, lens, size, frames, near, reading)
+    write_cameras(cameras, target, target_format)
     _report(cameras, target, f"{source} ({found}) -> ", as_json)
+
+
+@group.command()
+def formats(
+    name: Annotated[str | None, typer.Argument(help="One format, with all that it can be told.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Every format of camera files in a line each; or one of them, with its options."""
+    from curvedray.formats import FORMATS, GENERAL
+    from curvedray.formats.table import format_named
+
+    chosen = list(FORMATS.values()) if name is None else [format_named(name)]
+    if as_json:
+        typer.echo(json.dumps([_format_record(i) for i in chosen], indent=2))
+        return
+    for i in chosen:
+        endings = " ".join(i.extensions) or "a folder"
+        typer.echo(f"{i.name} ({endings}{'' if i.write else ', only read'}): {i.convention}")
+    if name is not None:
+        typer.echo(f"not in the file: {chosen[0].lost}")
+        groups = {"--option": chosen[0].options, "every format": GENERAL, "writing, in Python": chosen[0].write_options}
+        for where, options in groups.items():
+            for option in options:
+                typer.echo(f"  {where}: {option.name}, {option.meaning}")
+
+
+@group.command()
+def blender(
+    target: Annotated[Path, typer.Argument(help="The Python file to write: Blender's add-on.")],
+) -> None:
+    """Write the Blender add-on: camera paths in and out of Blender, fisheye lenses included."""
+    from importlib.resources import files
+
+    from curvedray.files import named_file, whole_file
+
+    source = files("curvedray.formats").joinpath("blender_addon.py").read_text(encoding="utf-8")
+    with whole_file(named_file(target, (".py",))) as temporary:
+        temporary.write_text(source, encoding="utf-8")
+    _say(f"{target}: in Blender, Edit > Preferences > Add-ons > Install from Disk; then File > Import and Export")
 
 
 @group.command("list")
@@ -150,17 +198,17 @@ def _tables() -> dict[str, list[dict[str, Any]]]:
         for name, kind in KINDS.items()
     ]
     lenses = [{"lens": i.name, "hFoV": i.hfov, "xi": i.xi, "about": i.about} for i in list_lenses()]
-    formats = [
-        {
-            "format": i.name,
-            "endings": list(i.extensions),
-            "convention": i.convention,
-            "not in the file": i.lost,
-            "written": "yes" if i.write else "no",
-        }
-        for i in FORMATS.values()
-    ]
-    return {"moves": moves, "lenses": lenses, "formats": formats}
+    return {"moves": moves, "lenses": lenses, "formats": [_format_record(i) for i in FORMATS.values()]}
+
+
+def _format_record(format: "Format") -> dict[str, Any]:
+    return {
+        "format": format.name,
+        "endings": list(format.extensions),
+        "convention": format.convention,
+        "not in the file": format.lost,
+        "written": "yes" if format.write else "no",
+    }
 
 
 def _moved(move: str, lens: str | None, frames: int | None, size: str | None, near: float | None) -> "Cameras":
@@ -180,13 +228,14 @@ def _read(
     size: str | None,
     frames: int | None,
     near: float | None,
+    reading: Mapping[str, Any] = MappingProxyType({}),
 ) -> "tuple[Cameras, str, str]":
     """The file's cameras as asked for, its format's name, and how that is known; what was changed goes to stderr."""
     from curvedray.formats import detect_format
 
     if file is None:
         raise InputError("describe", "a camera file, or --move", "neither")
-    said = reader_options(options)
+    said = reader_options(options) | dict(reading)
     name, reason = (format, "as you said") if format else detect_format(file)
     cameras, changed = file_cameras(file, name, said, lens, pixels(size), frames)
     for words in changed:
