@@ -10,29 +10,39 @@ from typing import TYPE_CHECKING, Any
 from curvedray.extras import missing_extra
 
 if TYPE_CHECKING:
+    from curvedray.adapter.adapter import Adapter
     from curvedray.cameras import Cameras, Lens, TokenGrid
     from curvedray.cameras.named_lenses import named_lens
     from curvedray.encoding.attention import curved_ray_attention
     from curvedray.encoding.curved import expected_phasor
     from curvedray.errors import InputError
     from curvedray.formats import read_cameras, write_cameras
+    from curvedray.generation.generate import generate
+    from curvedray.generation.parts import load_parts
+    from curvedray.media.video import write_video
+    from curvedray.models.open import load_model
     from curvedray.moves.trajectory import trajectory
 
 __version__ = "0.1.0"
 __all__ = [
+    "Adapter",
     "Cameras",
     "InputError",
     "Lens",
     "TokenGrid",
     "curved_ray_attention",
     "expected_phasor",
+    "generate",
+    "load_model",
+    "load_parts",
     "named_lens",
     "read_cameras",
     "trajectory",
     "write_cameras",
+    "write_video",
 ]
 
-# name -> the module that has it, with torch or, in the last lines, scipy and the like
+# name -> the module that has it. The first few take what `pip install curvedray` brings, the others an extra.
 _LATER = {
     "Cameras": "curvedray.cameras",
     "Lens": "curvedray.cameras",
@@ -41,9 +51,14 @@ _LATER = {
     "curved_ray_attention": "curvedray.encoding.attention",
     "expected_phasor": "curvedray.encoding.curved",
     "named_lens": "curvedray.cameras.named_lenses",
+    "Adapter": "curvedray.adapter.adapter",
+    "generate": "curvedray.generation.generate",
+    "load_model": "curvedray.models.open",
+    "load_parts": "curvedray.generation.parts",
     "read_cameras": "curvedray.formats",
-    "write_cameras": "curvedray.formats",
     "trajectory": "curvedray.moves.trajectory",
+    "write_cameras": "curvedray.formats",
+    "write_video": "curvedray.media.video",
 }
 
 

@@ -1,9 +1,11 @@
-"""Every numbered example runs: the first cut short, the third on random weights; the docs run the others."""
+"""Every example runs: the first cut short, the third on random weights, a notebook by its cells; docs run the rest."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from PIL import Image
 
 from curvedray.adapter.adapter import Adapter
@@ -12,6 +14,7 @@ from curvedray.media.video import read_video
 from curvedray.models.embedded.model import EmbeddedModel, EmbeddedShape, load_embedded, save_embedded
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
+pytestmark = pytest.mark.whole
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 
 
@@ -42,3 +45,15 @@ def test_the_readmes_picture_is_this_example(tmp_path):
     run("04_three_lenses.py", "lenses.gif", folder=tmp_path)
     with Image.open(tmp_path / "lenses.gif") as made, Image.open(IMAGES / "three_lenses.gif") as shown:
         assert (made.size, made.n_frames) == (shown.size, shown.n_frames)
+
+
+def test_the_notebooks_cells_run_in_order(tmp_path):
+    notebook = json.loads((EXAMPLES / "notebook.ipynb").read_text())
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in cells), "strip its outputs"
+    shown = [cell for cell in cells if "needs-jupyter" not in cell["metadata"].get("tags", [])]
+    assert len(shown) >= 3
+    script = tmp_path / "cells.py"
+    script.write_text("\n\n".join("".join(cell["source"]) for cell in shown))
+    run(str(script), folder=tmp_path)
+    assert len(read_video(tmp_path / "orbit.mp4").frames) == 17
