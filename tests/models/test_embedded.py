@@ -115,6 +115,7 @@ def test_odd_headers_and_tensors_are_refused_by_name(model, tmp_path):
         "layers": lambda tensors, record: record["shape"].update(layers="six"),
         "whole number": lambda tensors, record: record["shape"].update(heads=10**9),
         "a list of at most": lambda tensors, record: record["shape"].update(words="red"),
+        "as the header says": lambda tensors, record: record["shape"].update(layers=4096, ffn=4096),
         f"no {first}": lambda tensors, record: tensors.__delitem__(first),
         "int32": lambda tensors, record: tensors.update({first: tensors[first].int()}),
         "NaN": lambda tensors, record: tensors.update({first: tensors[first] * float("nan")}),

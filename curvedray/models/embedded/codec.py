@@ -25,7 +25,7 @@ class PatchComponents(nn.Module):
         for name, frames in (("first", 1), ("rest", TIME)):
             pixels = frames * SPACE * SPACE * 3
             self.register_buffer(f"{name}_mean", torch.zeros(pixels))
-            self.register_buffer(f"{name}_basis", torch.eye(pixels)[:channels].clone())
+            self.register_buffer(f"{name}_basis", torch.zeros(channels, pixels).fill_diagonal_(1))
             self.register_buffer(f"{name}_gain", torch.ones(channels))
 
     @torch.no_grad()

@@ -170,13 +170,28 @@ def load_embedded(path: Path = WEIGHTS) -> EmbeddedModel:
     if not isinstance(stored, dict) or not isinstance(stored.get("card"), dict):
         raise InputError(name, "a header with a shape and a card", type(stored).__name__)
     shape = EmbeddedShape.from_json(stored.get("shape"), name)
-    with torch.device("meta"):  # sizes are compared before any memory is taken for them
-        wanted = {key: tensor.shape for key, tensor in EmbeddedModel(shape).state_dict().items()}
-    check_tensors(name, tensors, wanted)
+    check_sizes(name, tensors, shape)
     model = EmbeddedModel(shape)
+    check_tensors(name, tensors, {key: tensor.shape for key, tensor in model.state_dict().items()})
     model.load_state_dict({key: tensor.float() for key, tensor in tensors.items()})
     model.card = stored["card"]
     return model.eval().requires_grad_(False)
+
+
+def check_sizes(name: str, tensors: dict[str, Tensor], shape: EmbeddedShape) -> None:
+    """Compare the header with the tensors that show each of its sizes, before any memory is taken for them."""
+    dim, last = shape.heads * shape.head_dim, f"transformer.blocks.{shape.layers - 1}"
+    shows = {
+        "codec.first_basis": (shape.channels, 3 * SPACE * SPACE),
+        "words.word": (len(shape.words) + 1, shape.text_width),
+        "words.place": (shape.text_tokens, shape.text_width),
+        f"{last}.attn1.to_q.weight": (dim, dim),
+        f"{last}.ffn.net.2.weight": (dim, shape.ffn),
+    }
+    for key, size in shows.items():
+        got = tuple(tensors[key].shape) if key in tensors else "none"
+        if got != size:
+            raise InputError(f"{name}: {key}", f"a tensor of shape {size}, as the header says", got)
 
 
 def check_tensors(name: str, tensors: dict[str, Tensor], wanted: dict[str, torch.Size]) -> None:
