@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 from scipy.spatial.transform import Rotation
 
 from curvedray.cameras import Lens, Unit
@@ -242,6 +241,8 @@ def log_zoom_to(lens: Lens, hfov: float) -> float:
     """The logarithm of the factor that brings a lens to this horizontal field of view in degrees."""
     if lens.batch_shape:
         raise InputError("zoom to", "one lens, whose field of view can be changed", f"{lens.batch_shape[0]} of them")
+    from scipy.optimize import brentq  # here: importing it takes longer than most paths
+
     lens = lens.to(torch.float64)
 
     def excess(zoom: float) -> float:

@@ -11,8 +11,6 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from numpy.typing import NDArray
-from scipy.interpolate import CubicSpline
-from scipy.spatial.transform import Rotation, RotationSpline
 from torch import Tensor
 
 from curvedray.cameras import Cameras, Lens, Unit
@@ -156,6 +154,9 @@ def _at(keys: Cameras, clock: Array, now: Array) -> Cameras:
     result = poses[key].clone()
     between = ~struck & bool((poses != poses[0]).any())  # a static camera stays static to the bit
     if between.any():
+        from scipy.interpolate import CubicSpline  # here: importing it takes longer than most paths
+        from scipy.spatial.transform import Rotation, RotationSpline
+
         wide = poses.double().numpy()
         result[between, :3, 3] = torch.from_numpy(CubicSpline(clock, wide[:, :3, 3])(now[between])).to(poses.dtype)
         turned = RotationSpline(clock, Rotation.from_matrix(wide[:, :3, :3]))(now[between]).as_matrix()
