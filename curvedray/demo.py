@@ -100,18 +100,22 @@ def demo(
         take = Take.film(parts, name, prompt, move, name)
         fps = take.made.fps
         both = torch.cat([take.frames, take.exact.frames], 2)
-        write_cameras(take.made.cameras, folder / f"{name}.json", format="curvedray")
+        notes = {"prompt": prompt, "move": move, "lens": name, "model": parts.model.name or "embedded"}
+        # The film alone and its cameras beside it: what `curvedray evaluate` scores in this folder.
+        cameras = folder / f"{name}-film-cameras.json"
+        write_cameras(take.made.cameras, cameras, format="curvedray")
         files += [
+            write_video(take.frames, folder / f"{name}-film.mp4", fps, metadata=notes),
+            cameras,
             write_video(
                 beside_path(both, take.made.cameras, f"{move}: generated, exact"),
                 folder / f"{name}.mp4",
                 fps,
-                metadata={"prompt": prompt, "move": move, "lens": name},
+                metadata=notes,
             ),
             write_gif(both, folder / f"{name}.gif", fps),
             write_png(contact_sheet(*_rows([take])), folder / f"{name}.png"),
             write_png(take.distances(), folder / f"{name}-distances.png"),
-            folder / f"{name}.json",
         ]
         says.append(str(describe(take.made.cameras)).splitlines()[0])
     takes: list[Take] = []

@@ -266,6 +266,18 @@ def test_a_saved_result_comes_back_whole(tmp_path):
 # -- the command
 
 
+@pytest.mark.whole
+def test_a_generated_video_is_evaluated_as_it_is(filmed, tmp_path):
+    from curvedray.cli import app
+
+    result = CliRunner().invoke(app, ["evaluate", str(filmed / "film.mp4"), "-o", str(tmp_path), "--json"])
+    assert result.exit_code == 0, result.output
+    content = json.loads(result.stdout)
+    assert (content["scored"], content["estimator"], content["stride"]) == (1, "embedded", 4)
+    assert "cameras recovered by embedded" in result.stderr
+    assert '<video class="film" src="videos/film.mp4"' in (tmp_path / "index.html").read_text()
+
+
 def test_the_command_needs_no_cameras_option(folder):
     from curvedray.cli import app
 

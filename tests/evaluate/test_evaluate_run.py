@@ -111,6 +111,19 @@ def test_a_file_without_a_lens_is_given_one(folder):
     assert (result.stratum, result.lens) == ("non-pinhole", "150 degrees, xi 1")
 
 
+@pytest.mark.parametrize("size", [(48, 32), (64, 36), (46, 26)])
+def test_realestate_cameras_fit_a_video_of_any_shape(folder, size):
+    """Their lens is in shares of the image, so it has no shape of its own: 16:9 was refused."""
+    video = torch.zeros(FRAMES, size[1], size[0], 3, dtype=torch.uint8)
+    write_video(video, folder / "videos" / "flat.mp4")
+    (folder / "cameras" / "flat.json").unlink()
+    write_cameras(Cameras(Lens.from_fov(80.0, 0.0, *size), path()), folder / "cameras" / "flat.txt", "realestate10k")
+    jobs = match([folder / "videos" / "flat.mp4"], folder / "cameras")
+    result = score_folder(jobs, oracle(), 4, folder / "report")[0]
+    assert not result.failure
+    assert result.lens == "80 degrees, xi 0"
+
+
 def test_a_broken_video_is_a_failure_not_a_stop(folder):
     (folder / "videos" / "bent.mp4").write_bytes(b"not a video")
     results, _ = scored(folder)

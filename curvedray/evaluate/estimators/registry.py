@@ -29,12 +29,14 @@ def choose_estimator(videos: Sequence[Path], recovered: bool = False) -> str:
 
 
 def _of_the_embedded_model(video: Path) -> bool:
-    """Whether a video says so: `curvedray generate` notes its recipe in the file."""
+    """Whether a video says so: `curvedray generate` notes its recipe in the file, and the demo its model."""
     try:
-        recipe = parsed_json(read_notes(video).get("recipe", "{}"), str(video))
+        notes = read_notes(video)
+        recipe = parsed_json(notes.get("recipe", "{}"), str(video))
     except InputError:
         return False
-    return isinstance(recipe, dict) and recipe.get("model") in ("", "embedded")
+    model = recipe.get("model") if isinstance(recipe, dict) else None
+    return model == "" or "embedded" in (model, notes.get("model"))
 
 
 def make_estimator(
