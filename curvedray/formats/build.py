@@ -97,14 +97,12 @@ def _check_pose(source: Source, place: str, pose: Tensor, alike: bool) -> None:
         check_poses(pose[None])
     except InputError as error:
         # A mirrored world leaves the path relative to the first camera sound; one mirrored frame among others does not.
-        mirrored = (
-            "Every frame is: if the file's world is left-handed, say mirrored_world=True (an --option of the command)."
-        )
+        mirrored = "Every frame is: if the file's world is left-handed, say mirrored_world=True."
         source.fail(place, error.expected, error.got, mirrored if alike else error.fix)
 
 
 def frame_rate(seconds: Sequence[float], tolerance: float) -> float | None:
-    """Frames a second, where the times are even to within `tolerance` seconds; None where they are not.
+    """Frames per second, where the times are even to within `tolerance` seconds; None where they are not.
 
     Times are rounded, so the rate is the first that fits of a whole number, one slowed by 1000/1001 as television is,
     and one of three decimals.

@@ -1,4 +1,4 @@
-"""COLMAP models, text or binary, through pycolmap: camera_from_world, one lens a camera, frames in order of image name.
+"""COLMAP models, text or binary, through pycolmap: camera_from_world, a lens per camera, frames by image name.
 
 UCM is COLMAP's EUCM at beta 1, exactly; other models are exact or fitted, and a fit says its error.
 """
@@ -21,6 +21,7 @@ from curvedray.formats.lenses import PINHOLE_XI, fitted, gather_lens, given_lens
 from curvedray.formats.source import Source, complete, natural
 
 FILES = ("cameras", "images", "points3D")
+ALL_FILES = (*FILES, "rigs", "frames")
 PERSPECTIVE = ("SIMPLE_PINHOLE", "PINHOLE", "SIMPLE_RADIAL", "RADIAL", "OPENCV")
 FISHEYE = ("SIMPLE_FISHEYE", "FISHEYE", "SIMPLE_RADIAL_FISHEYE", "RADIAL_FISHEYE", "OPENCV_FISHEYE")
 
@@ -52,6 +53,9 @@ def read(source: Source) -> Cameras:
     source = replace(source, path=_folder(source))
     if not detect(source):
         source.fail("", "a folder with cameras and images, .bin or .txt", "none of them", "Look in sparse/0.")
+    for path in sorted(source.path.iterdir()):
+        if path.stem in ALL_FILES and path.exists() and not path.is_file():  # pycolmap would wait for a pipe for ever
+            source.fail(path.name, "a file", "a folder, a pipe or a device")
     colmap = pycolmap()
     if (source.path / "cameras.bin").is_file():
         colmap_binary.check(source.path, colmap)

@@ -1,5 +1,6 @@
 """Do a COLMAP binary file's counts agree with its length? pycolmap trusts them, and a damaged file can hang it."""
 
+import mmap
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -9,27 +10,27 @@ from curvedray.formats.source import Source
 
 
 class Cursor:
-    """A place in a file's bytes that never passes the end."""
+    """A place in a file's bytes that never passes the end. They are mapped, not read: points may be gigabytes."""
 
-    def __init__(self, source: Source):
-        self.source, self.at = source, 0
+    def __init__(self, source: Source, content: mmap.mmap):
+        self.source, self.content, self.at = source, content, 0
 
     def skip(self, size: int) -> None:
         self.at += size
-        if self.at > len(self.source.content):
+        if self.at > len(self.content):
             self.source.fail(f"byte {self.at - size}", f"{size} more bytes", "the end", "Is the file cut short?")
 
     def take(self, layout: str) -> tuple:
         start = self.at
         self.skip(struct.calcsize("<" + layout))
-        return struct.unpack_from("<" + layout, self.source.content, start)
+        return struct.unpack_from("<" + layout, self.content, start)
 
     def take_text(self) -> str:
-        end = self.source.content.find(b"\0", self.at)
-        start, length = self.at, (end if end >= 0 else len(self.source.content)) - self.at
+        end = self.content.find(b"\0", self.at)
+        start, length = self.at, (end if end >= 0 else len(self.content)) - self.at
         self.skip(length + 1)
         try:
-            return self.source.content[start : start + length].decode()
+            return self.content[start : start + length].decode()
         except UnicodeDecodeError:
             self.source.fail(f"byte {start}", "an image's name", "bytes that are not text")
 
@@ -46,12 +47,14 @@ def check(folder: Path, colmap: ModuleType) -> None:
     for name, reader in readers.items():
         path = folder / f"{name}.bin"
         if path.is_file():
-            cursor = Cursor(Source.open(path))
-            (count,) = cursor.take("Q")
-            for _ in range(count):
-                reader(cursor)
-            if (rest := len(cursor.source.content) - cursor.at) > 0:
-                cursor.source.fail("", f"{count} entries", f"{rest} bytes more")
+            source = Source.open(path)
+            with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+                cursor = Cursor(source, content)
+                (count,) = cursor.take("Q")
+                for _ in range(count):
+                    reader(cursor)
+                if (rest := len(content) - cursor.at) > 0:
+                    source.fail("", f"{count} entries", f"{rest} bytes more")
 
 
 def _camera(cursor: Cursor, colmap: ModuleType) -> None:

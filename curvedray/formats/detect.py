@@ -38,7 +38,7 @@ def detected(source: Source) -> Detection:
 def _description(source: Source) -> str:
     """What a file that is no format looks like."""
     if source.is_folder:
-        return "a folder with no COLMAP model in it (cameras and images, .bin or .txt)"
+        return "a folder with no COLMAP model in it (cameras and images, .bin or .txt) and no poses.npy"
     if source.path.suffix.lower() in (".yaml", ".yml"):
         return "YAML; a KITTI-360 lens is read with read_lens"
     if source.is_npy or source.is_npz:

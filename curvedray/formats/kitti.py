@@ -1,4 +1,4 @@
-"""KITTI text: a 3x4 world_from_camera a row, 12 numbers, in metres. KITTI-360 puts the frame's number before them.
+"""KITTI text: a 3x4 world_from_camera per row, 12 numbers, in metres. KITTI-360 puts the frame's number before them.
 
 KITTI-360's `cam0_to_world.txt` writes 16 numbers after the frame's number; its `poses.txt` are those of the car's
 motion sensor, not of a camera.

@@ -32,7 +32,7 @@ def chosen_lens(source: Source) -> Lens:
     if (lens := given_lens(source, DEFAULT_SIZE)) is not None:
         return lens
     if source.given.lens_needed:
-        fix = "Give one: lens= (--lens pinhole-90), or hfov and xi in a metadata table."
+        fix = "Say lens=pinhole-90, or another; in a metadata table, hfov and xi."
         source.fail("", "a lens", "a file that carries none", fix)
     width, height = source.given.size or DEFAULT_SIZE
     what = f"taken as {DEFAULT_LENS} at {width} x {height}"

@@ -151,7 +151,7 @@ def read_request(
     folder = Path(root or source.path.parent)
     file = folder / request.pose_path
     if not file.is_file():
-        fix = "Say root= (--option root=FOLDER), the folder that pose_path starts from."
+        fix = "Say root=FOLDER, the folder that pose_path starts from."
         node["pose_path"].fail(f"a file at {file}", "nothing there", fix)
     poses = Source.open(file, replace(source.given, lens=lens, size=size))
     if poses.is_npy:

@@ -20,7 +20,7 @@ from curvedray.cameras import Lens
 from curvedray.errors import InputError
 from curvedray.inputs import MB, ArrayHeader, input_file, parsed_json, read_array_headers, read_arrays, read_bytes
 
-LARGEST_FILE = 256 * MB  # a camera file a thousand times smaller is already a long one
+LARGEST_FILE = 64 * MB  # of text: a hundred thousand frames; as numbers in memory it is ten times that
 LARGEST_ARRAYS = 64 * MB  # of the arrays that are read: half a million poses
 
 

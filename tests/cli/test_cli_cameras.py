@@ -204,3 +204,14 @@ def test_a_mistake_exits_with_2_and_no_traceback() -> None:
     assert result.stdout == ""
     assert result.stderr.startswith("error: amount of pan: expected degrees")
     assert "Traceback" not in result.stderr
+
+
+def test_coordinates_of_a_map_keep_their_digits(tmp_path: Path) -> None:
+    rows = [f"1 0 0 {4_500_000 + 0.1 * i!r} 0 1 0 0 0 0 1 5e7" for i in range(5)]
+    (tmp_path / "a.txt").write_text("\n".join(rows))
+    run("convert", tmp_path / "a.txt", tmp_path / "near.json", "--relative", "--lens", "pinhole-90")
+    path = read_cameras(tmp_path / "near.json").world_from_camera[:, 0, 3]
+    assert path.tolist() == pytest.approx([0.0, 0.1, 0.2, 0.3, 0.4], abs=1e-7)
+    run("convert", tmp_path / "a.txt", tmp_path / "b.txt", "--to", "kitti", "--lens", "pinhole-90")
+    first = [line.split()[3] for line in (tmp_path / "b.txt").read_text().splitlines()]
+    assert [float(i) for i in first] == [float(row.split()[3]) for row in rows]

@@ -102,6 +102,15 @@ def test_one_pose_a_latent_frame_is_enough(folder):
     assert "shaped like 48 x 32" in scored(folder)[0][1].failure
 
 
+def test_a_realestate10k_file_fits_a_video_of_any_shape(folder):
+    """Its intrinsics are shares of width and height, and the video's size is known."""
+    (folder / "cameras" / "flat.json").unlink()
+    write_cameras(Cameras(Lens.from_fov(80.0, 0.0, 96, 64), path()), folder / "cameras" / "flat.txt", "realestate10k")
+    flat = scored(folder)[0][1]
+    assert not flat.failure
+    assert "80" in flat.lens
+
+
 def test_a_file_without_a_lens_is_given_one(folder):
     (folder / "cameras" / "flat.json").unlink()
     write_cameras(Cameras(Lens.from_fov(90.0, 0.0, 96, 64), path()), folder / "cameras" / "flat.txt", "kitti")

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import os
 
 import numpy as np
 import pytest
@@ -85,6 +86,22 @@ def test_our_own_json_as_a_value_is_the_file(tmp_path):
     assert torch.equal(again.world_from_camera, cameras.world_from_camera)
     with pytest.raises(InputError, match="recipe, field unit"):
         cameras_from_json({**record, "unit": 3}, "recipe")
+
+
+def test_pipes_and_devices_are_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", "/dev/zero"):
+        with pytest.raises(InputError, match="a pipe or a device"):
+            read_cameras(path)
+
+
+def test_a_pipe_in_a_colmap_model_is_refused_at_once(tmp_path):
+    pytest.importorskip("pycolmap")
+    write_cameras(simple(), tmp_path / "model", "colmap", text=True)
+    (tmp_path / "model" / "points3D.txt").unlink()
+    os.mkfifo(tmp_path / "model" / "points3D.txt")
+    with pytest.raises(InputError, match="a pipe or a device"):
+        read_cameras(tmp_path / "model")
 
 
 def test_an_archive_that_unpacks_to_gigabytes_is_refused_by_its_headers(tmp_path):
