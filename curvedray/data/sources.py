@@ -26,16 +26,22 @@ from curvedray.data.folders import FolderFootage
 from curvedray.errors import InputError
 from curvedray.models.interface import VideoModel
 from curvedray.radial.map import RadialMap
-from curvedray.world.world import Split, world_clip
+from curvedray.world import second, world
+from curvedray.world.world import Split
 
-WORLD_VERSION = 1  # of what a clip number looks like; a change of it makes old caches another thing
+# The procedural worlds by name: the number of what a clip looks like (a change makes old caches another thing), and how
+# a clip is drawn. The shipped model knows the first.
+WORLDS: dict[str, tuple[int, Callable[..., "world.WorldClip | second.Clip"]]] = {
+    "world": (1, world.world_clip),
+    "world-2": (2, second.world_clip),
+}
 
 
 @dataclass(frozen=True)
 class Data:
     """What is trained on."""
 
-    source: str = "world"  # the procedural world, or a folder
+    source: str = "world"  # a procedural world, or a folder
     clips: int = 2048  # of the world; a folder has as many as it has
     frames: int | None = None  # of the video; None: what the model was made for
     height: int | None = None
@@ -46,18 +52,20 @@ class Data:
 
 @dataclass(frozen=True)
 class WorldFootage:
-    """Clips of the procedural world, drawn as they are asked for."""
+    """Clips of a procedural world, drawn as they are asked for."""
 
     clips: int
     split: Split
     shape: VideoShape
     first: int = 0
+    world: str = "world"
 
     def __len__(self) -> int:
         return self.clips
 
     def __getitem__(self, index: int) -> Footage:
-        clip = world_clip(self.first + index, self.split, self.shape.frames, self.shape.height, self.shape.width)
+        draw = WORLDS[self.world][1]
+        clip = draw(self.first + index, self.split, self.shape.frames, self.shape.height, self.shape.width)
         return Footage(clip.id, clip.caption, clip.video, clip.cameras, RadialMap.from_metric(clip.radius, clip.valid))
 
     def name_of(self, index: int) -> str:
@@ -65,7 +73,7 @@ class WorldFootage:
 
     def fingerprint(self, index: int) -> str:
         shape = (self.shape.frames, self.shape.height, self.shape.width)
-        return fingerprint(["world", WORLD_VERSION, self.split, self.first + index, shape])
+        return fingerprint(["world", WORLDS[self.world][0], self.split, self.first + index, shape])
 
 
 def video_shape(data: Data, model: VideoModel) -> VideoShape:
@@ -77,8 +85,8 @@ def video_shape(data: Data, model: VideoModel) -> VideoShape:
 
 
 def open_footage(source: str, shape: VideoShape, clips: int, split: Split = "train") -> FootageSource:
-    if source == "world":
-        return WorldFootage(clips, split, shape)
+    if source in WORLDS:
+        return WorldFootage(clips, split, shape, world=source)
     return FolderFootage(Path(source))
 
 
@@ -114,7 +122,7 @@ def open_held_out(data: Data, model: VideoModel, out: Path, count: int) -> HeldO
     """
     shape = video_shape(data, model)
     footage = open_footage(data.source, shape, count, "val")
-    if data.source != "world":
+    if data.source not in WORLDS:
         footage = FootageSubset(footage, _held_out(data, count, footage))
     clips: list[Clip] = []
     if len(footage) and data.cache == "off":
@@ -136,6 +144,6 @@ def cache_folder(data: Data, out: Path) -> Path:
 
 def _held_out(data: Data, count: int, footage: FootageSource) -> range:
     """The last clips of a folder, at most a quarter of it; the world has a split of its own."""
-    if data.source == "world":
+    if data.source in WORLDS:
         return range(0)
     return range(len(footage) - min(count, len(footage) // 4), len(footage))

@@ -106,6 +106,14 @@ def embedded_backbone_longer() -> Recipe:
     return replace(first, name="embedded_backbone_longer", steps=6000, lr=3e-3, every=every)
 
 
+def second_backbone() -> Recipe:
+    """The second world's model, eight blocks of 8 x 12 tokens per frame: hours on two cores."""
+    first = embedded_backbone()
+    data = replace(first.data, source="world-2")
+    every = replace(first.every, checkpoint=200, validate=1000)
+    return replace(first, name="second_backbone", data=data, steps=8000, lr=3e-3, every=every)
+
+
 # -- ablations
 
 
@@ -170,7 +178,7 @@ ABLATIONS: dict[str, Ablation] = {
 }
 BASES: dict[str, Callable[[], Recipe]] = {"wan_1b": wan_1b, "embedded": embedded}
 OWN: dict[str, Callable[[], Recipe]] = {
-    own.__name__: own for own in (quick, embedded_backbone, embedded_backbone_longer)
+    own.__name__: own for own in (quick, embedded_backbone, embedded_backbone_longer, second_backbone)
 }
 
 

@@ -1,6 +1,7 @@
 """The start of the embedded model: fit the codec's principal components to rendered clips.
 
     python experiments/embedded/codec.py -o runs/embedded/base.safetensors
+    python experiments/embedded/codec.py --world world-2 -o runs/second/base.safetensors
 
 Writes a whole embedded model whose transformer is still random: the base that the backbone's training starts from.
 Prints the linear inverse's peak signal-to-noise ratio on validation clips; `decoder.py` trains what is added to it.
@@ -8,6 +9,7 @@ Prints the linear inverse's peak signal-to-noise ratio on validation clips; `dec
 
 import argparse
 import logging
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -15,17 +17,27 @@ from rich.progress import track
 from torch import Tensor
 from torch.nn.functional import mse_loss
 
+from curvedray.data.sources import WORLDS
 from curvedray.media.pixels import video_from_frames
 from curvedray.models.embedded.model import EmbeddedModel, EmbeddedShape, save_embedded
-from curvedray.world.world import WORDS, Split, world_clip
+from curvedray.world.themes import WORDS
+from curvedray.world.world import Split
 
 logging.basicConfig(level=logging.INFO, format="%(message)s")
 log = logging.getLogger(__name__)
 
 
-def rendered(count: int, split: Split) -> Tensor:
+# What is trained on each world: the second has more to see, so its model has four times the tokens and eight blocks.
+SHAPES = {
+    "world": EmbeddedShape(WORDS),
+    "world-2": EmbeddedShape(WORDS, channels=48, layers=8, patch=1),
+}
+
+
+def rendered(count: int, split: Split, world: str = "world") -> Tensor:
     """Clips as (b 3 frames h w) in [-1, 1]."""
-    clips = [world_clip(index, split).video for index in track(range(count), f"rendering {split}")]
+    draw = WORLDS[world][1]
+    clips = [draw(index, split).video for index in track(range(count), f"rendering {split}")]
     return video_from_frames(torch.stack(clips))
 
 
@@ -38,12 +50,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--out", type=Path, required=True)
     parser.add_argument("--clips", type=int, default=1000)
-    parser.add_argument("--channels", type=int, default=32)
+    parser.add_argument("--world", choices=list(SHAPES), default="world")
+    parser.add_argument("--channels", type=int)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     torch.manual_seed(options.seed)
-    model = EmbeddedModel(EmbeddedShape(WORDS, channels=options.channels))
-    video, held_out = rendered(options.clips, "train"), rendered(64, "val")
+    shape = SHAPES[options.world]
+    model = EmbeddedModel(replace(shape, channels=options.channels or shape.channels))
+    video, held_out = rendered(options.clips, "train", options.world), rendered(64, "val", options.world)
     model.codec.fit(video)
     model.measure(model.codec.encode(video))
     with torch.no_grad():

@@ -11,7 +11,7 @@ from curvedray.models.embedded.transformer import EmbeddedTransformer
 from curvedray.models.interface import BaseIdentity
 from curvedray.models.wan import wan_transformer
 
-OURS = {"channels": 8, "heads": 2, "head_dim": 16, "layers": 2, "ffn": 48, "text_width": 12}
+OURS = {"channels": 8, "heads": 2, "head_dim": 16, "layers": 2, "ffn": 48, "text_width": 12, "patch": 2}
 THEIRS = {
     "num_attention_heads": 2,
     "attention_head_dim": 16,
@@ -25,12 +25,12 @@ THEIRS = {
 }
 
 
-@pytest.fixture
-def twins():
+@pytest.fixture(params=[2, 1], ids=["patches of 2 x 2", "patches of 1"])
+def twins(request):
     torch.manual_seed(0)
-    ours = EmbeddedTransformer(**OURS)
+    ours = EmbeddedTransformer(**OURS | {"patch": request.param})
     torch.manual_seed(0)
-    return ours, wan_transformer(**THEIRS)
+    return ours, wan_transformer(**THEIRS, patch_size=(1, request.param, request.param))
 
 
 def test_names_order_and_first_weights_are_diffusers_own(twins):

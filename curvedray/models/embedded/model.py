@@ -19,7 +19,7 @@ from curvedray.errors import InputError
 from curvedray.files import write_tensors
 from curvedray.inputs import parsed_json, read_tensors
 from curvedray.models.embedded.codec import SPACE, TIME, PatchCodec
-from curvedray.models.embedded.transformer import PATCH, EmbeddedTransformer
+from curvedray.models.embedded.transformer import EmbeddedTransformer
 from curvedray.models.embedded.words import WordEncoder
 from curvedray.models.flow import TRAIN_TIMESTEPS
 from curvedray.models.interface import Defaults
@@ -47,6 +47,7 @@ class EmbeddedShape:
     frames: int = 17
     height: int = 64
     width: int = 96
+    patch: int = 2  # latent rows and columns of a token
 
     @classmethod
     def from_json(cls, record: Any, name: str) -> "EmbeddedShape":
@@ -96,6 +97,7 @@ class EmbeddedModel(nn.Module):
             layers=shape.layers,
             ffn=shape.ffn,
             text_width=shape.text_width,
+            patch=shape.patch,
         )
         self.register_buffer("spread", torch.ones(shape.channels, 2))  # of latents: in the first frame, and after it
 
@@ -104,10 +106,10 @@ class EmbeddedModel(nn.Module):
         return self.spread.device
 
     def grid_for(self, frames: int, height: int, width: int) -> TokenGrid:
-        return TokenGrid.from_video(frames, height, width, (TIME * PATCH[0], SPACE * PATCH[1], SPACE * PATCH[2]))
+        return TokenGrid.from_video(frames, height, width, (TIME, SPACE * self.shape.patch, SPACE * self.shape.patch))
 
     def latent_shape(self, grid: TokenGrid) -> tuple[int, int, int, int]:
-        return self.shape.channels, grid.frames * PATCH[0], grid.rows * PATCH[1], grid.cols * PATCH[2]
+        return self.shape.channels, grid.frames, grid.rows * self.shape.patch, grid.cols * self.shape.patch
 
     @torch.no_grad()
     def encode_text(self, prompts: list[str]) -> Float[Tensor, "b l e"]:

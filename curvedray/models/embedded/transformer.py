@@ -20,7 +20,6 @@ from torch.utils.checkpoint import checkpoint
 from curvedray.errors import InputError
 
 Rotation = tuple[Float[Tensor, "1 n 1 k"], Float[Tensor, "1 n 1 k"]]  # cosines and sines, each said twice in a row
-PATCH = (1, 2, 2)
 EPSILON = 1e-6
 ROPE_BASE = 10_000.0
 
@@ -28,16 +27,17 @@ ROPE_BASE = 10_000.0
 class EmbeddedTransformer(nn.Module):
     """Noisy latents, a timestep and a text -> the velocity. `config` says it as diffusers would."""
 
-    def __init__(self, *, channels: int, heads: int, head_dim: int, layers: int, ffn: int, text_width: int):
+    def __init__(self, *, channels: int, heads: int, head_dim: int, layers: int, ffn: int, text_width: int, patch: int):
         super().__init__()
         dim, time_width, longest = heads * head_dim, 64, 64
-        self.config = _config(channels, heads, head_dim, layers, ffn, text_width, time_width, longest)
+        self.patch = (1, patch, patch)
+        self.config = _config(self.patch, channels, heads, head_dim, layers, ffn, text_width, time_width, longest)
         self.head_dim, self.longest, self.gradient_checkpointing = head_dim, longest, False
-        self.patch_embedding = nn.Conv3d(channels, dim, kernel_size=PATCH, stride=PATCH)
+        self.patch_embedding = nn.Conv3d(channels, dim, kernel_size=self.patch, stride=self.patch)
         self.condition_embedder = Conditions(dim, time_width, text_width)
         self.blocks = nn.ModuleList([Block(dim, ffn, heads) for _ in range(layers)])
         self.norm_out = nn.LayerNorm(dim, EPSILON, elementwise_affine=False)
-        self.proj_out = nn.Linear(dim, channels * math.prod(PATCH))
+        self.proj_out = nn.Linear(dim, channels * math.prod(self.patch))
         self.scale_shift_table = nn.Parameter(torch.randn(1, 2, dim) / dim**0.5)
 
     def enable_gradient_checkpointing(self) -> None:
@@ -52,7 +52,7 @@ class EmbeddedTransformer(nn.Module):
     ) -> tuple[Float[Tensor, "b c t y x"]]:
         """Named and returned as diffusers does, with `return_dict=False`."""
         assert not return_dict, "only the tuple is offered"
-        grid = [side // patch for side, patch in zip(hidden_states.shape[2:], PATCH, strict=True)]
+        grid = [side // patch for side, patch in zip(hidden_states.shape[2:], self.patch, strict=True)]
         rotation = rotary_embedding(self.head_dim, grid, self.longest, hidden_states.device)
         x = self.patch_embedding(hidden_states).flatten(2).transpose(1, 2).contiguous()
         time, modulation, text = self.condition_embedder(timestep, encoder_hidden_states)
@@ -63,7 +63,7 @@ class EmbeddedTransformer(nn.Module):
                 x = block(x, text, modulation, rotation)
         shift, scale = (self.scale_shift_table + time[:, None]).chunk(2, dim=1)
         x = self.proj_out((self.norm_out(x.float()) * (1 + scale) + shift).type_as(x))
-        sizes = dict(zip(("t", "y", "x", "i", "j", "k"), (*grid, *PATCH), strict=True))
+        sizes = dict(zip(("t", "y", "x", "i", "j", "k"), (*grid, *self.patch), strict=True))
         return (rearrange(x, "b (t y x) (i j k c) -> b c (t i) (y j) (x k)", **sizes),)
 
 
@@ -188,12 +188,20 @@ def rotated(x: Float[Tensor, "b n h k"], rotation: Rotation) -> Float[Tensor, "b
 
 
 def _config(
-    channels: int, heads: int, head_dim: int, layers: int, ffn: int, text_width: int, time_width: int, longest: int
+    patch: tuple[int, int, int],
+    channels: int,
+    heads: int,
+    head_dim: int,
+    layers: int,
+    ffn: int,
+    text_width: int,
+    time_width: int,
+    longest: int,
 ) -> dict[str, Any]:
     """What diffusers' class would hold: an adapter knows its base by it."""
     return {
         "_class_name": "WanTransformer3DModel",
-        "patch_size": PATCH,
+        "patch_size": patch,
         "num_attention_heads": heads,
         "attention_head_dim": head_dim,
         "in_channels": channels,
