@@ -1,21 +1,41 @@
 """An adapter on disk: one safetensors file whose header says what it is and which transformer it belongs to."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from curvedray.adapter.adapter import Adapter, check_base
 from curvedray.adapter.config import AdapterConfig
+from curvedray.adapter.ucpe import is_ucpe, ucpe_adapter
+from curvedray.configs import config_of
 from curvedray.errors import InputError
-from curvedray.files import whole_file
+from curvedray.files import write_tensors
+from curvedray.inputs import parsed_json, read_tensors
 from curvedray.models.interface import BaseIdentity
 
 FORMAT = 1
+DTYPES = (torch.float32, torch.bfloat16, torch.float16)
+PICKLES = (".pt", ".pth", ".ckpt", ".bin")
+CONVERT = (
+    "Pickled files can run code, so they are never opened here. Where you trust the file, convert it: "
+    'tensors = torch.load("{0}", weights_only=True); '
+    'safetensors.torch.save_file(tensors.get("state_dict", tensors), "{1}")'
+)
+
+
+@dataclass(frozen=True)
+class Header:
+    """What the file says of itself, as JSON under the name `curvedray`."""
+
+    format: int
+    config: AdapterConfig
+    base: BaseIdentity
+    accepts_radial_maps: bool
+    notes: dict[str, Any]
 
 
 def save_adapter(adapter: Adapter, path: str | Path) -> Path:
@@ -27,64 +47,73 @@ def save_adapter(adapter: Adapter, path: str | Path) -> Path:
         "accepts_radial_maps": adapter.accepts_radial_maps,
         "notes": adapter.notes,
     }
-    weights = {name: tensor.detach().cpu().contiguous() for name, tensor in adapter.state_dict().items()}
-    with whole_file(path) as temporary:
-        # A safetensors file may be without tensors, as the adapter of method `none` is.
-        save_file(weights, temporary, metadata={"curvedray": json.dumps(header, sort_keys=True)})
-    return Path(path)
+    # A safetensors file may be without tensors, as the adapter of method `none` is.
+    return write_tensors(path, adapter.state_dict(), {"curvedray": json.dumps(header, sort_keys=True)})
 
 
 def load_adapter(path: str | Path, transformer: nn.Module, *, any_weights: bool = False) -> Adapter:
-    """The adapter of a file, made for this transformer and not yet attached to it."""
+    """The adapter of a file, made for this transformer and not yet attached to it. UCPE's weights are one, too."""
+    name = f"adapter {path}"
     header, weights = read_adapter(path)
-    config = AdapterConfig.from_json(header["config"])
-    base = BaseIdentity(**header["base"])
-    check_base(base, BaseIdentity.of(transformer), any_weights)
-    adapter = Adapter(transformer, config)
-    adapter.base = base
-    _fill(adapter, weights, path)
-    adapter.accepts_radial_maps, adapter.notes = bool(header["accepts_radial_maps"]), header["notes"]
+    if header is None:
+        return ucpe_adapter(weights, transformer, name)
+    check_base(header.base, BaseIdentity.of(transformer), any_weights)
+    adapter = Adapter(transformer, header.config)
+    adapter.base = header.base
+    _fill(adapter, weights, name)
+    adapter.accepts_radial_maps, adapter.notes = header.accepts_radial_maps, header.notes
     return adapter
 
 
-def read_adapter(path: str | Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """The header and the weights of an adapter file, checked for what it must hold."""
+def read_adapter(path: str | Path) -> tuple[Header | None, dict[str, Tensor]]:
+    """The header and the weights of an adapter file; no header for UCPE's, whose tensors are known by their names."""
     path = Path(path)
-    if not path.is_file():
-        raise InputError(f"adapter {path}", "a .safetensors file", "a folder" if path.is_dir() else "nothing there")
-    try:
-        with safe_open(path, framework="pt") as file:
-            note = (file.metadata() or {}).get("curvedray")
-            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-        header = json.loads(note) if note else None
-    except (SafetensorError, OSError, ValueError) as error:
-        fix = "Copy or download the file again."
-        raise InputError(f"adapter {path}", "a complete safetensors file", str(error).splitlines()[0], fix) from error
-    if not isinstance(header, dict):
-        fix = "UCPE's released weights are read by `read_ucpe`."
-        raise InputError(f"adapter {path}", "a curvedray header", "weights without one", fix)
-    if header.get("format") != FORMAT:
+    if path.suffix.lower() in PICKLES:
+        fix = CONVERT.format(path.name, path.with_suffix(".safetensors").name)
+        raise InputError(f"adapter {path}", "a .safetensors file", f"a {path.suffix} file", fix)
+    weights, entries = read_tensors(path, "an adapter's .safetensors file")
+    _check_weights(weights, f"adapter {path}")
+    if "curvedray" not in entries:
+        if is_ucpe(weights):
+            return None, weights
+        got = f"weights without one: {next(iter(weights), 'none at all')}"
+        raise InputError(f"adapter {path}", "a header of curvedray's, or UCPE's keys", got)
+    return parsed_header(entries["curvedray"], f"adapter {path}"), weights
+
+
+def parsed_header(text: str, name: str) -> Header:
+    record = parsed_json(text, f"{name}: header", "an adapter's header")
+    if not isinstance(record, dict):
+        raise InputError(name, "a header with names and values", type(record).__name__)
+    if record.get("format") != FORMAT:
         fix = "Update curvedray, or save the adapter with this version."
-        raise InputError(f"adapter {path}", f"format {FORMAT}", header.get("format"), fix)
-    wanted = {"format", "config", "base", "accepts_radial_maps", "notes"}
-    identity = set(BaseIdentity.__dataclass_fields__)
-    dicts = all(isinstance(header.get(name), dict) for name in ("config", "base", "notes"))
-    if set(header) != wanted or not dicts or set(header["base"]) != identity:
-        raise InputError(f"adapter {path}", f"a header with {', '.join(sorted(wanted))}", ", ".join(sorted(header)))
-    return header, weights
+        raise InputError(name, f"format {FORMAT}", record.get("format"), fix)
+    return config_of(Header, record, name)
 
 
-def _fill(adapter: Adapter, weights: dict[str, Tensor], path: str | Path) -> None:
+def _check_weights(weights: dict[str, Tensor], name: str) -> None:
+    """Weights are numbers of one precision that a transformer computes in."""
+    for key, tensor in weights.items():
+        if tensor.dtype not in DTYPES:
+            raise InputError(f"{name}: {key}", "float32, bfloat16 or float16", tensor.dtype)
+        if not tensor.isfinite().all():
+            raise InputError(f"{name}: {key}", "finite numbers", "infinite ones or NaN", "Was the training run sound?")
+    kinds = {str(tensor.dtype) for tensor in weights.values()}
+    if len(kinds) > 1:
+        raise InputError(name, "weights of one precision", " and ".join(sorted(kinds)))
+
+
+def _fill(adapter: Adapter, weights: dict[str, Tensor], name: str) -> None:
     """Load every weight by name; a missing, extra or misshapen one is refused."""
     own = adapter.state_dict()
     missing, extra = sorted(set(own) - set(weights)), sorted(set(weights) - set(own))
     if missing or extra:
         got = "; ".join(f"{what} {names[0]}" for what, names in (("no", missing), ("an extra", extra)) if names)
         expected = f"the {len(own)} weights of method {adapter.config.method}"
-        raise InputError(f"adapter {path}", expected, got, "The file is not whole, or not of this version.")
-    for name, tensor in weights.items():
-        if tensor.shape != own[name].shape:
-            raise InputError(f"adapter {path}: {name}", f"shape {tuple(own[name].shape)}", tuple(tensor.shape))
+        raise InputError(name, expected, got, "The file is not whole, or not of this version.")
+    for key, tensor in weights.items():
+        if tensor.shape != own[key].shape:
+            raise InputError(f"{name}: {key}", f"shape {tuple(own[key].shape)}", tuple(tensor.shape))
     with torch.no_grad():
-        for name, parameter in adapter.named_parameters():
-            parameter.data = weights[name].to(parameter.device)
+        for key, parameter in adapter.named_parameters():
+            parameter.data = weights[key].to(parameter.device)

@@ -1,30 +1,32 @@
-"""UCPE's released checkpoints as adapters: their keys, their conventions, nothing unpickled but tensors."""
+"""UCPE's released checkpoints as adapters: their keys, their conventions."""
 
-import pickle
 import re
-from pathlib import Path
+from collections.abc import Iterable
 
-import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from curvedray.adapter.adapter import Adapter
 from curvedray.adapter.config import AdapterConfig
 from curvedray.errors import InputError
+from curvedray.models.interface import self_attentions
 
 KEY = re.compile(
     r"(?:.*\.)?blocks\.(\d+)\.cam_self_attn\.((?:q_proj|k_proj|v_proj|out_proj|cam_encoder)\.(?:weight|bias))"
 )
 
 
-def read_ucpe(path: str | Path, transformer: nn.Module, *, heads: int = 1) -> Adapter:
-    """An adapter of method `ucpe` with the weights of UCPE's checkpoint, and its own up map and missing rays.
+def is_ucpe(names: Iterable[str]) -> bool:
+    """Whether any tensor of a checkpoint is of UCPE's camera branch."""
+    return any(KEY.fullmatch(name) for name in names)
 
-    Its file does not say how many heads it has; the released one has one of 192 channels on Wan-1.3B.
-    """
-    weights = ucpe_weights(_tensors(Path(path)), str(path))
-    width = weights["blocks.0.q_proj.weight"].shape[0]
+
+def ucpe_adapter(tensors: dict[str, Tensor], transformer: nn.Module, name: str = "UCPE checkpoint") -> Adapter:
+    """An adapter of method `ucpe` with the weights of UCPE's checkpoint, and its own up map and missing rays."""
+    weights = ucpe_weights(tensors, name)
+    query = weights["blocks.0.q_proj.weight"]
+    if query.ndim != 2 or 0 in query.shape:
+        raise InputError(f"{name}: q_proj", "a matrix", tuple(query.shape))
+    width, heads = len(query), ucpe_heads(transformer, len(query), name)
     orientation = "blocks.0.cam_encoder.weight" in weights
     config = AdapterConfig("ucpe", width=width, heads=heads, orientation=orientation, ucpe_conventions=True)
     adapter = Adapter(transformer, config)
@@ -33,30 +35,28 @@ def read_ucpe(path: str | Path, transformer: nn.Module, *, heads: int = 1) -> Ad
     wrong += [f"{k} of {tuple(weights[k].shape)}" for k in own if k in weights and weights[k].shape != own[k].shape]
     if wrong:
         shape = f"cam_self_attn weights for {adapter.base.depth} blocks of {adapter.base.dim} channels"
-        raise InputError(f"UCPE checkpoint {path}", shape, sorted(wrong)[0], "Load the transformer it was trained on.")
+        raise InputError(name, shape, sorted(wrong)[0], "Load the transformer it was trained on.")
     adapter.load_state_dict(weights)
     adapter.notes = {"from": "UCPE"}
     return adapter
 
 
-def ucpe_weights(tensors: dict[str, Tensor], name: str = "UCPE checkpoint") -> dict[str, Tensor]:
+def ucpe_heads(transformer: nn.Module, width: int, name: str) -> int:
+    """UCPE divides its backbone's channels and heads by one number: 192 of 1536 and 1 of 12, 640 of 5120 and 5 of 40.
+
+    Its file holds the channels alone, so the backbone says the rest. Other heads would give other videos in silence.
+    """
+    attention = self_attentions(transformer)[0]
+    dim, base_heads = int(attention.to_q.in_features), getattr(attention, "heads", None)
+    if not isinstance(base_heads, int) or base_heads < 1 or dim % width:
+        expected = f"channels that divide the backbone's {dim}, and a backbone that says its heads"
+        raise InputError(name, expected, f"{width} channels, {base_heads} heads", "Load the model it was trained on.")
+    return max(1, base_heads // (dim // width))
+
+
+def ucpe_weights(tensors: dict[str, Tensor], name: str) -> dict[str, Tensor]:
     """Our names for UCPE's camera branch; everything else in the checkpoint is left alone."""
     found = {f"blocks.{m[1]}.{m[2]}": tensor for key, tensor in tensors.items() if (m := KEY.fullmatch(key))}
     if "blocks.0.q_proj.weight" not in found:
         raise InputError(name, "keys like blocks.0.cam_self_attn.q_proj.weight", next(iter(tensors), "no keys"))
     return found
-
-
-def _tensors(path: Path) -> dict[str, Tensor]:
-    """Every tensor of a .safetensors or a torch checkpoint, which may hold them under `state_dict`."""
-    if not path.is_file():
-        raise InputError(f"UCPE checkpoint {path}", "a file", "a folder" if path.is_dir() else "nothing there")
-    try:
-        if path.suffix == ".safetensors":
-            return load_file(path)
-        stored = torch.load(path, map_location="cpu", weights_only=True)
-    except (SafetensorError, pickle.UnpicklingError, RuntimeError, EOFError, OSError, ValueError) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise InputError(f"UCPE checkpoint {path}", "a file of tensors alone", reason) from error
-    stored = stored.get("state_dict", stored) if isinstance(stored, dict) else {}
-    return {key: value for key, value in stored.items() if isinstance(value, Tensor)}

@@ -1,6 +1,9 @@
 """Adapters on disk: round trips, refusals with the remedy, UCPE's checkpoints, and how large each method is."""
 
+import copy
 import json
+import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,17 +12,19 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from tiny_wan import attached, path, seen, tiny_transformer
+from torch import Tensor
 
 from curvedray.adapter.adapter import Adapter
 from curvedray.adapter.branches import GeometricAttention
 from curvedray.adapter.config import METHODS, RAY, AdapterConfig
 from curvedray.adapter.cost import parameter_table
 from curvedray.adapter.file import load_adapter, save_adapter
-from curvedray.adapter.ucpe import read_ucpe
+from curvedray.adapter.ucpe import ucpe_heads
 from curvedray.adapter.view import View, camera_map
 from curvedray.cameras import Cameras, Lens, TokenGrid
 from curvedray.encoding.relative import relative_encoding
 from curvedray.errors import InputError
+from curvedray.models.wan import SHAPES, wan_transformer
 
 DATA = Path(__file__).parents[1] / "goldens"
 
@@ -61,7 +66,7 @@ def test_what_does_not_fit_is_refused_with_the_remedy(tmp_path: Path) -> None:
         ("foreign", weights, None, "header"),
         ("typo", weights, {"curvedray": _header(file).replace('"heads"', '"haeds"')}, "haeds"),
         ("list", weights, {"curvedray": "[1]"}, "header"),
-        ("hollow", weights, {"curvedray": '{"format": 1, "base": null}'}, "header with"),
+        ("hollow", weights, {"curvedray": '{"format": 1, "base": null}'}, "field required"),
         ("future", weights, {"curvedray": _header(file).replace('"format": 1', '"format": 2')}, "format 1"),
     ):
         save_file(tensors, tmp_path / f"{name}.safetensors", metadata=note)
@@ -158,32 +163,114 @@ def test_ucpe_maps_of_its_own_making_are_the_ones_its_weights_get() -> None:
         np.testing.assert_allclose(maps.numpy(), expected, atol=2e-4)
 
 
-def test_ucpe_checkpoints_are_read_by_key_and_nothing_else_is_unpickled(tmp_path: Path) -> None:
+def ucpe_names(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Our names as UCPE's checkpoints have them, beside a tensor that is not the camera's."""
+    parts = [(name.split(".", 2), tensor) for name, tensor in weights.items()]
+    stored = {f"pipe.dit.blocks.{index}.cam_self_attn.{rest}": tensor for (_, index, rest), tensor in parts}
+    return stored | {"pipe.dit.blocks.0.self_attn.q.weight": torch.zeros(2)}
+
+
+def test_ucpe_checkpoints_are_adapters_known_by_their_keys(tmp_path: Path) -> None:
     transformer = tiny_transformer()
     source = attached("ucpe", transformer, woken=True, ucpe_conventions=True)
     with torch.no_grad():
         expected = seen(source, transformer, path())
     source.detach()
-    stored = {
-        f"pipe.dit.blocks.{k.split('.')[1]}.cam_self_attn.{k.split('.', 2)[2]}": v
-        for k, v in source.state_dict().items()
-    }
-    stored["pipe.dit.blocks.0.self_attn.q.weight"] = torch.zeros(2)
-    torch.save({"state_dict": stored}, tmp_path / "ucpe.ckpt")
+    stored = ucpe_names(source.state_dict())
     save_file(stored, tmp_path / "ucpe.safetensors")
-    for name in ("ucpe.ckpt", "ucpe.safetensors"):
-        adapter = read_ucpe(tmp_path / name, transformer)
-        with torch.no_grad():
-            adapter.attach(transformer)
-            assert torch.equal(seen(adapter, transformer, path()), expected)
-        adapter.detach()
-    torch.save({"state_dict": stored, "code": Path}, tmp_path / "hostile.ckpt")
-    with pytest.raises(InputError, match="tensors alone"):
-        read_ucpe(tmp_path / "hostile.ckpt", transformer)
+    adapter = load_adapter(tmp_path / "ucpe.safetensors", transformer)
+    with torch.no_grad():
+        adapter.attach(transformer)
+        torch.testing.assert_close(seen(adapter, transformer, path()), expected)
+    adapter.detach()
     del stored["pipe.dit.blocks.2.cam_self_attn.q_proj.bias"]
-    torch.save(stored, tmp_path / "short.ckpt")
+    save_file(stored, tmp_path / "short.safetensors")
     with pytest.raises(InputError, match=r"no blocks\.2\.q_proj\.bias"):
-        read_ucpe(tmp_path / "short.ckpt", transformer)
+        load_adapter(tmp_path / "short.safetensors", transformer)
+
+
+@pytest.mark.parametrize("ending", ["pt", "ckpt", "pth"])
+def test_pickled_weights_are_refused_unopened_with_the_lines_that_convert_them(tmp_path: Path, ending: str) -> None:
+    torch.save({"state_dict": {"a": torch.zeros(2)}}, tmp_path / f"ucpe.{ending}")
+    with pytest.raises(InputError, match=r"run code.*torch\.load.*weights_only=True.*save_file.*ucpe\.safetensors"):
+        load_adapter(tmp_path / f"ucpe.{ending}", tiny_transformer())
+
+
+@pytest.mark.parametrize(("shape", "width", "heads"), [("wan2.1-1.3b", 192, 1), ("wan2.1-14b", 640, 5)])
+def test_ucpes_heads_are_worked_out_from_its_backbone(shape: str, width: int, heads: int) -> None:
+    transformer = wan_transformer("meta", **(SHAPES[shape] | {"num_layers": 1}))
+    assert ucpe_heads(transformer, width, "checkpoint") == heads
+    with pytest.raises(InputError, match="divide the backbone's"):
+        ucpe_heads(transformer, width - 8, "checkpoint")
+
+
+# -- files that nobody here wrote
+
+
+def broken_files(file: Path, count: int) -> Iterator[bytes]:
+    """An adapter's bytes after one or two accidents: in the safetensors header, in ours, in dtypes, in length."""
+    whole = file.read_bytes()
+    size = int.from_bytes(whole[:8], "little")
+    outer, data = json.loads(whole[8 : 8 + size]), whole[8 + size :]
+    draw = random.Random(0)
+    odd: list[Any] = [None, True, -1, 0, 1e308, 2**70, "", "x", [], {}, [[]], {"a": [1]}, "\ud800", "9" * 5000, [0, 8]]
+    for _ in range(count):
+        header = copy.deepcopy(outer)
+        inner = json.loads(header["__metadata__"]["curvedray"])
+        text = None
+        accident = draw.choice(
+            ("value", "value", "value", "drop", "dtype", "tensor", "text", "metadata", "bytes", "cut")
+        )
+        if accident in ("value", "drop"):
+            place = draw.choice([inner, inner, inner["config"], inner["config"], inner["base"]])
+            key = draw.choice(list(place))
+            if accident == "value":
+                place[key] = draw.choice(odd)
+            else:
+                del place[key]
+        elif accident in ("dtype", "tensor"):
+            entry = header[draw.choice([key for key in header if key != "__metadata__"])]
+            if accident == "dtype":
+                entry["dtype"] = draw.choice(["F64", "I32", "U8", "BOOL", "F8_E4M3", "BF16", "F16", "I64", "C64", "X"])
+            else:
+                entry[draw.choice(list(entry))] = draw.choice(odd)
+        elif accident == "text":
+            text = json.dumps(inner)
+            at = draw.randrange(len(text))
+            text = text[:at] + draw.choice(['"', "{", "NaN", "", "[" * 3000, "\x00", "\x1b[31m"]) + text[at + 1 :]
+        elif accident == "metadata":
+            header["__metadata__"] = draw.choice([{}, {"curvedray": "1"}, {"curvedray": "null"}, {"x": "y"}, 3])
+        if accident != "metadata":
+            header["__metadata__"]["curvedray"] = json.dumps(inner) if text is None else text
+        packed = json.dumps(header).encode()
+        result = bytearray(len(packed).to_bytes(8, "little") + packed + data)
+        if accident == "bytes":
+            for _ in range(draw.randint(1, 8)):
+                result[draw.randrange(min(len(result), 3000))] = draw.randrange(256)
+        yield bytes(result[: draw.randrange(len(result))] if accident == "cut" else result)
+
+
+def test_no_damaged_adapter_is_a_traceback(tmp_path: Path) -> None:
+    """Some accidents leave an adapter that can still be read; every other one is named."""
+    transformer = tiny_transformer()
+    file = save_adapter(Adapter(transformer), tmp_path / "adapter.safetensors")
+    refused = 0
+    for content in broken_files(file, 150):
+        (tmp_path / "broken.safetensors").write_bytes(content)
+        try:
+            load_adapter(tmp_path / "broken.safetensors", transformer)
+        except InputError:
+            refused += 1
+    assert refused > 75
+
+
+def test_weights_that_are_not_numbers_are_refused(tmp_path: Path) -> None:
+    transformer = tiny_transformer()
+    adapter = Adapter(transformer)
+    with torch.no_grad():
+        adapter.blocks[0].q_proj.bias[3] = float("nan")
+    with pytest.raises(InputError, match=r"blocks\.0\.q_proj\.bias.*NaN"):
+        load_adapter(save_adapter(adapter, tmp_path / "nan.safetensors"), transformer)
 
 
 # -- sizes

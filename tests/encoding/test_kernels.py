@@ -1,6 +1,7 @@
 """The fast path equals the twin, in values and gradients, and a machine that cannot build it still gets its answer."""
 
 import os
+import shutil
 import subprocess
 import sys
 import warnings
@@ -269,7 +270,40 @@ def test_a_home_that_cannot_be_written_gets_a_temporary_folder(home, monkeypatch
     assert fresh(home / "tiny.cpp").three() == 3
 
 
-@pytest.mark.parametrize("trouble", ["no compiler", "broken compiler", "broken source"])
+@needs_kernel
+@pytest.mark.parametrize("trouble", ["writable folder", "another's folder", "link", "writable file"])
+def test_what_another_user_could_have_written_is_never_loaded(home, monkeypatch, trouble):
+    """Loading a library runs it. A binary of the right name that says 4 stands for an attacker's."""
+    folder = home / "cache/curvedray"
+    (home / "evil.cpp").write_text(TINY.replace("3", "4"))
+    assert fresh(home / "tiny.cpp").three() == 3
+    (binary,) = folder.iterdir()
+    work = home / "work"
+    work.mkdir()
+    evil = build._build(build._named_compiler() or ["c++"], home / "evil.cpp", work, binary.stem.rsplit("-", 1)[0])
+    binary.unlink()
+    planted = folder / evil.name
+    evil.rename(planted)
+    if trouble == "writable folder":
+        folder.chmod(0o777)
+    elif trouble == "another's folder":
+        monkeypatch.setattr(build.os, "getuid", lambda: os.geteuid() + 1)
+    elif trouble == "link":
+        folder.rename(home / "elsewhere")
+        folder.symlink_to(home / "elsewhere")
+    else:
+        planted.chmod(0o722)
+    assert fresh(home / "tiny.cpp").three() == 3
+
+
+@needs_kernel
+def test_a_binary_is_private(home):
+    fresh(home / "tiny.cpp")
+    (binary,) = (home / "cache/curvedray").iterdir()
+    assert [p.stat().st_mode & 0o777 for p in (binary.parent, binary)] == [0o700, 0o700]
+
+
+@pytest.mark.parametrize("trouble", ["no compiler", "broken compiler", "broken source", "a quote in CXX"])
 def test_a_build_that_fails_is_one_warning_and_no_error(home, monkeypatch, trouble):
     if trouble == "no compiler":
         monkeypatch.setenv("PATH", str(home))
@@ -277,6 +311,8 @@ def test_a_build_that_fails_is_one_warning_and_no_error(home, monkeypatch, troub
         (home / "cxx").write_text("#!/bin/sh\nexit 7\n")
         (home / "cxx").chmod(0o755)
         monkeypatch.setenv("CXX", str(home / "cxx"))
+    elif trouble == "a quote in CXX":
+        monkeypatch.setenv("CXX", "g++ 'x")
     else:
         (home / "tiny.cpp").write_text("this is not C++")
     with pytest.warns(UserWarning, match=r"fast path \(tiny\) is not available.*CURVEDRAY_KERNEL=off") as caught:
@@ -377,3 +413,12 @@ def test_torch_compile_sees_one_graph():
     """In a process of its own, without the shape checks that the test run adds to every function."""
     run = subprocess.run([sys.executable, "-c", COMPILED], capture_output=True, text=True)
     assert run.stdout == "one graph\n", run.stderr[-3000:]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("g++") is None, reason="no compiler with sanitizers")
+def test_the_kernel_touches_nothing_that_is_not_its_own(monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "torture")
+    import kernel_sanitizers
+
+    assert kernel_sanitizers.run() > 10_000

@@ -1,7 +1,8 @@
 """Compile a C++ file beside us on first use, keep the binary in the user's cache, and load it. Never an error.
 
 A binary's name holds a hash of what it was made from (source, flags, compiler, CPU) and one of its own bytes, so that
-a stale, foreign or damaged file is never loaded, and two processes building at once do not harm each other.
+a stale or damaged file is never loaded, and two processes building at once do not harm each other. Loading a binary
+runs it: one that another user owns or could have written is never loaded, nor is one from such a folder.
 """
 
 import ctypes
@@ -11,6 +12,7 @@ import os
 import platform
 import shlex
 import shutil
+import stat
 import subprocess
 import tempfile
 import warnings
@@ -22,6 +24,7 @@ SWITCH = "CURVEDRAY_KERNEL"  # "off" in the environment: never compile, never lo
 COMPILERS = ("c++", "g++", "clang++")
 COMMON_FLAGS = ("-O3", "-std=c++17", "-fno-math-errno", "-fno-trapping-math", "-Wno-psabi", "-fPIC", "-shared")
 PATIENCE = 120  # seconds a compiler may take
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 @functools.cache
@@ -31,7 +34,7 @@ def compiled(source: Path, name: str) -> ctypes.CDLL | None:
         return None
     try:
         return _load_or_build(source, name)
-    except (OSError, subprocess.SubprocessError, UnicodeError) as error:
+    except (OSError, subprocess.SubprocessError, ValueError) as error:  # ValueError: a CXX that cannot be read
         warnings.warn(
             f"curvedray's fast path ({name}) is not available: {_reason(error)}. Results are the same without it, only "
             f"slower. A C++ compiler (g++ or clang++) brings it back; {SWITCH}=off silences this.",
@@ -41,8 +44,7 @@ def compiled(source: Path, name: str) -> ctypes.CDLL | None:
 
 
 def _load_or_build(source: Path, name: str) -> ctypes.CDLL:
-    named = shlex.split(os.environ.get("CXX", ""))  # may be "ccache g++"
-    compiler = named or list(filter(None, map(shutil.which, COMPILERS)))[:1]
+    compiler = _named_compiler() or list(filter(None, map(shutil.which, COMPILERS)))[:1]
     if not compiler:
         raise FileNotFoundError("no C++ compiler was found")
     version = subprocess.run([*compiler, "--version"], capture_output=True, check=True, timeout=PATIENCE).stdout
@@ -51,7 +53,7 @@ def _load_or_build(source: Path, name: str) -> ctypes.CDLL:
     key = hashlib.sha256(b"\0".join(recipe)).hexdigest()[:20]
     folder = cache_folder()
     for candidate in sorted(folder.glob(f"{name}-{key}-*.so")):
-        if candidate.stem.rsplit("-", 1)[1] == _checksum(candidate):
+        if is_ours_alone(candidate) and candidate.stem.rsplit("-", 1)[1] == _checksum(candidate):
             return ctypes.CDLL(str(candidate))
     return ctypes.CDLL(str(_build(compiler, source, folder, f"{name}-{key}")))
 
@@ -69,19 +71,39 @@ def _build(compiler: list[str], source: Path, folder: Path, stem: str) -> Path:
             complaint = (run.stderr.decode(errors="replace").splitlines() or ["it does not say why"])[0]
             raise OSError(f"{shlex.join(compiler)} could not build it ({complaint[:300]})")
         final = folder / f"{stem}-{_checksum(fresh)}.so"
+        fresh.chmod(0o700)
         os.replace(fresh, final)
     return final
 
 
-def cache_folder() -> Path:
-    """A folder of the user's own to keep binaries in; a temporary one where none can be written."""
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "curvedray")
+def _named_compiler() -> list[str]:
+    """The words of CXX, which may be "ccache g++"; none where it is not set."""
+    named = os.environ.get("CXX", "")
     try:
+        return shlex.split(named)
+    except ValueError as error:
+        raise ValueError(f"CXX is {named!r}, which cannot be read: {error}") from error
+
+
+def cache_folder() -> Path:
+    """A folder of the user's own to keep binaries in; a temporary one where none can be had or trusted."""
+    try:
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "curvedray")
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
-            return folder
-    except (OSError, RuntimeError):  # read-only, or no home at all
-        return Path(_temporary_folder().name)
+            if is_ours_alone(folder):
+                return folder
+    except (OSError, RuntimeError, ValueError):  # read-only, no home at all, or no name for a folder
+        pass
+    return Path(_temporary_folder().name)
+
+
+def is_ours_alone(path: Path) -> bool:
+    """Whether this user owns it, link and all, and nobody else may write to it."""
+    if not hasattr(os, "getuid"):  # Windows, whose folders of a user are that user's
+        return True
+    found = path.lstat()
+    return found.st_uid == os.getuid() and not stat.S_ISLNK(found.st_mode) and not found.st_mode & OTHERS_WRITE
 
 
 @functools.cache
