@@ -5,6 +5,7 @@ A record that is wrong is kept, and says what is wrong when its clip is read, so
 """
 
 import csv
+import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -17,7 +18,7 @@ from curvedray.data.clips import Footage, FootageSource
 from curvedray.data.fingerprint import file_fingerprint, fingerprint
 from curvedray.data.tables import Row, loose_rows, number_value, table_rows, text_value
 from curvedray.errors import InputError
-from curvedray.files import plain_name, whole_file
+from curvedray.files import plain_name, scratch_folder, whole_file
 from curvedray.formats import cameras_of_video, write_cameras
 from curvedray.inputs import read_json, reading
 from curvedray.media.video import read_video, write_video
@@ -118,24 +119,28 @@ class FolderFootage:
 def write_folder(
     source: FootageSource, folder: Path, tick: Callable[[int, int], None] = lambda done, total: None
 ) -> None:
-    """Footage as a folder with a metadata table: videos, camera files, radial maps. The table comes last."""
+    """Footage as a folder with a metadata table: videos, camera files, radial maps. All of it, or nothing."""
     rows = []
-    for index in range(len(source)):
-        one = source[index]
-        plain_name(one.id, "id")
-        row = {"video": f"{one.id}.mp4", "cameras": f"{one.id}.json", "caption": one.caption}
-        write_video(one.video, folder / row["video"], one.cameras.fps or 16.0, crf=8)
-        write_cameras(one.cameras, folder / row["cameras"])
-        if one.radial is not None:
-            row["radial"] = f"{one.id}.npz"
-            with whole_file(folder / row["radial"]) as temporary:
-                np.savez_compressed(temporary, radius=one.radial.radius.numpy(), valid=one.radial.valid.numpy())
-        rows.append(row)
-        tick(index + 1, len(source))
-    with whole_file(folder / "metadata.csv") as temporary, temporary.open("w", newline="") as file:
-        table = csv.DictWriter(file, ["video", "cameras", "caption", "radial"])
-        table.writeheader()
-        table.writerows(rows)
+    with scratch_folder(folder) as scratch:
+        for index in range(len(source)):
+            one = source[index]
+            plain_name(one.id, "id")
+            row = {"video": f"{one.id}.mp4", "cameras": f"{one.id}.json", "caption": one.caption}
+            write_video(one.video, scratch / row["video"], one.cameras.fps or 16.0, crf=8)
+            write_cameras(one.cameras, scratch / row["cameras"])
+            if one.radial is not None:
+                row["radial"] = f"{one.id}.npz"
+                with whole_file(scratch / row["radial"]) as temporary:
+                    np.savez_compressed(temporary, radius=one.radial.radius.numpy(), valid=one.radial.valid.numpy())
+            rows.append(row)
+            tick(index + 1, len(source))
+        with (scratch / "metadata.csv").open("w", newline="") as file:
+            table = csv.DictWriter(file, ["video", "cameras", "caption", "radial"])
+            table.writeheader()
+            table.writerows(rows)
+        folder.mkdir(exist_ok=True)
+        for path in sorted(scratch.iterdir(), key=lambda path: path.name == "metadata.csv"):  # the table comes last
+            os.replace(path, folder / path.name)
 
 
 def metadata_records(folder: Path) -> list[AnyRecord]:

@@ -1,5 +1,7 @@
-"""What a run will take, before it starts: time from a trial pass or a count of operations, the rest by counting."""
+"""What a run will take, before it starts: time from trial steps or a count of operations, the rest by counting."""
 
+import math
+import statistics
 import time
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -11,42 +13,47 @@ from curvedray.adapter.adapter import Adapter
 from curvedray.adapter.cost import adapter_operations, backbone_operations, parameter_count
 from curvedray.cameras import Cameras, Lens, TokenGrid
 from curvedray.data.clips import Clip, VideoShape, batch_of
+from curvedray.inputs import megabytes
 from curvedray.models.interface import VideoModel, self_attentions
 from curvedray.training.objective import batch_in_view, draw, losses, total_loss
+from curvedray.training.optimiser import build_optimisers
 from curvedray.training.process import Process
 from curvedray.training.recipe import Recipe
+from curvedray.training.start import new_adapter
+from curvedray.training.validate import NOISE_LEVELS
 
-QUICK_PASS = 2e11  # operations: a pass of fewer is timed, one of more is counted
+TRIAL_STEPS = 3  # that are timed, after one that is not, in which memory is taken and kernels are chosen
+LONGEST_TRIAL = 30.0  # seconds: steps that would take longer are counted, not timed
 REACHED = 0.4  # share of a matrix product's speed that whole passes reach
-# Numbers a token and block that autograd keeps, in channels of the backbone (of the branch for the adapter), besides
+# Numbers that autograd keeps per token and block, in channels of the backbone (of the branch for the adapter), besides
 # the feed-forward's width. Measured; a test holds them to it.
 KEPT_FROZEN, KEPT_TRAINED, KEPT_ADAPTER = 13, 26, 5
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Of one process. Times are of this machine."""
+    """Of one process. Times are of this machine, as busy as it is."""
 
-    tokens: int  # a clip
+    tokens: int  # per clip
     frozen: int  # weights
     trained: int  # weights
-    operations: float  # a step, over all processes
-    seconds: float  # a step
-    hours: float  # the run
+    operations: float  # per step, over all processes
+    seconds: float  # per step
+    hours: float  # the run, with its validations; encoding the clips aside
     memory: float  # bytes, at the largest; text encoder and VAE aside
     disk: float  # bytes of checkpoints kept
-    timed: bool  # by a trial pass, not by counting
+    timed: bool  # by trial steps, not by counting
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
     def __str__(self) -> str:
-        how = "timed on one pass" if self.timed else "counted, not timed"
+        how = f"measured on {TRIAL_STEPS} steps" if self.timed else "from a count of operations, not measured"
+        beside = f" beside {self.frozen / 1e6:.1f} M frozen" if self.frozen else ""
         return (
-            f"{self.trained / 1e6:.2f} M weights to train beside {self.frozen / 1e6:.1f} M frozen, "
-            f"{self.tokens:,} tokens per clip; about {self.seconds:.2g} s a step ({how}), "
-            f"{_duration(self.hours)} in all; about {self.memory / 2**30:.2g} GiB of memory beside the encoders, "
-            f"{self.disk / 2**30:.2g} GiB of checkpoints"
+            f"{self.trained / 1e6:.2f} M weights to train{beside}, {self.tokens:,} tokens per clip; about "
+            f"{self.seconds:.2g} s per step ({how}), {_duration(self.hours)} in all once the clips are encoded; about "
+            f"{megabytes(self.memory)} of memory beside the encoders, {megabytes(self.disk)} of checkpoints"
         )
 
 
@@ -54,18 +61,19 @@ def estimate(recipe: Recipe, model: VideoModel, shape: VideoShape, process: Proc
     """Nothing of the model is left changed."""
     grid = model.grid_for(shape.frames, shape.height, shape.width)
     transformer = model.transformer
-    adapter = Adapter(transformer, recipe.adapter, seed=recipe.seed) if recipe.what == "adapter" else None
+    adapter = new_adapter(recipe, transformer) if recipe.what == "adapter" else None
     forward = backbone_operations(transformer, grid, model.text_tokens)
     backward = 1.0 if adapter is not None else 2.0  # frozen weights need no gradients of their own
     again = 1.0 if recipe.gradient_checkpointing else 0.0
     operations = forward * (1 + backward + again)
     if adapter is not None:
         operations += adapter_operations(adapter, grid) * (3 + again)
-    timed = operations * process.clips_a_pass < QUICK_PASS
+    of_process = operations * process.clips_a_pass * recipe.accumulate
+    seconds = of_process / (REACHED * _speed(process.device, recipe.precision))
+    timed = seconds * (TRIAL_STEPS + 1) < LONGEST_TRIAL
     if timed:
-        a_pass = _timed_pass(recipe, model, adapter, shape, grid, process)
-    else:
-        a_pass = operations * process.clips_a_pass / (REACHED * _speed(process.device, recipe.precision))
+        seconds = _timed_step(recipe, model, adapter, shape, grid, process)
+    validations = validation_passes(recipe, model) * forward / of_process  # in steps
     trained = parameter_count(adapter if adapter is not None else transformer)
     frozen = parameter_count(transformer) if adapter is not None else 0
     state = trained * 4 * (4 if recipe.ema else 3)  # weights, what AdamW remembers twice over, the average
@@ -74,8 +82,8 @@ def estimate(recipe: Recipe, model: VideoModel, shape: VideoShape, process: Proc
         frozen,
         trained,
         operations * recipe.batch,
-        a_pass * recipe.accumulate,
-        a_pass * recipe.accumulate * recipe.steps / 3600,
+        seconds,
+        seconds * (recipe.steps + validations) / 3600,
         frozen * next(transformer.parameters()).element_size()
         + state
         + trained * 4
@@ -83,6 +91,16 @@ def estimate(recipe: Recipe, model: VideoModel, shape: VideoShape, process: Proc
         float(recipe.keep * state),
         timed,
     )
+
+
+def validation_passes(recipe: Recipe, model: VideoModel) -> float:
+    """Forward passes of one clip in all validations of a run: their losses, and the videos that are generated."""
+    if not recipe.every.validate:
+        return 0.0
+    own = model.defaults
+    a_video = own.steps * (1 + (own.guidance != 1) + (own.camera_guidance != 1))
+    times = 1 + math.ceil(recipe.steps / recipe.every.validate)
+    return float(times * recipe.validation_clips * (NOISE_LEVELS + a_video))
 
 
 def kept_bytes(recipe: Recipe, transformer: nn.Module, grid: TokenGrid, clips: int) -> float:
@@ -99,10 +117,13 @@ def kept_bytes(recipe: Recipe, transformer: nn.Module, grid: TokenGrid, clips: i
     return float(clips * grid.tokens * of_block * blocks * width)
 
 
-def _timed_pass(
+def _timed_step(
     recipe: Recipe, model: VideoModel, adapter: Adapter | None, shape: VideoShape, grid: TokenGrid, process: Process
 ) -> float:
-    """Seconds of one forward and backward on clips of noise: the quickest of three, for others use the machine too."""
+    """Seconds of a step as the loop takes it, on clips of zeros: the median of a few, for others use the machine too.
+
+    The optimiser steps at a learning rate of zero, which changes no weight.
+    """
     text = model.encode_text([""])[0].cpu()
     lens = Lens.from_fov(90.0, 0.0, shape.width, shape.height)
     cameras = Cameras(lens, torch.eye(4).repeat(grid.frames, 1, 1), "near")
@@ -113,26 +134,36 @@ def _timed_pass(
     trained = adapter if adapter is not None else model.transformer
     wanted = [p.requires_grad for p in model.transformer.parameters()]
     if adapter is not None:
+        model.transformer.requires_grad_(False)
         adapter.attach(model.transformer)
     else:
         model.transformer.requires_grad_(True)
+    names = {parameter: name for name, parameter in trained.named_parameters()}
+    optimisers = build_optimisers(recipe, names)
     taken = []
-    for _ in range(3):
+    for _ in range(TRIAL_STEPS + 1):
         began = time.perf_counter()
-        with batch_in_view(recipe, adapter, batch, draws, grid):
-            flow, radial = losses(recipe, model, adapter, batch, draws, text.to(process.device))
-            total_loss(flow, radial, recipe.radial_weight).backward()
+        for _ in range(recipe.accumulate):
+            with batch_in_view(recipe, adapter, batch, draws, grid):
+                with process.autocast():
+                    flow, radial = losses(recipe, model, adapter, batch, draws, text.to(process.device))
+                total_loss(flow, radial, recipe.radial_weight).backward()
+        float(torch.nn.utils.clip_grad_norm_(list(names), recipe.optimiser.clip))  # a number waits for the device
+        for optimiser in optimisers:
+            for group in optimiser.param_groups:
+                group["lr"] = 0.0
+            optimiser.step()
+            optimiser.zero_grad(set_to_none=True)
         taken.append(time.perf_counter() - began)
     if adapter is not None:
         adapter.detach()
     for parameter, before in zip(model.transformer.parameters(), wanted, strict=True):
         parameter.requires_grad_(before)
-    trained.zero_grad(set_to_none=True)
-    return min(taken)
+    return statistics.median(taken[1:])
 
 
 def _speed(device: torch.device, precision: str) -> float:
-    """Operations a second of a matrix product, measured for a moment."""
+    """Operations per second of a matrix product, measured for a moment."""
     size = 1024 if device.type == "cpu" else 8192
     matrix = torch.randn(size, size, device=device, dtype=torch.bfloat16 if precision == "bf16" else torch.float32)
     rounds, began = 0, time.perf_counter()

@@ -1,5 +1,6 @@
 """A recipe: all that decides a run, as one frozen value, and how it is changed from the command line."""
 
+import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +14,8 @@ from curvedray.inputs import parsed_json
 from curvedray.models.flow import TimestepDraw
 from curvedray.radial.mixforcing import MixForcing
 
-LARGEST_COUNT = 10**9
+MANY = 10**9  # more steps, clips or checkpoints than anybody has
+TINY, HUGE = 1e-30, 1e30  # positive numbers that float32 can hold
 
 
 @dataclass(frozen=True)
@@ -67,29 +69,34 @@ class Recipe:
 
     def __post_init__(self) -> None:
         data, every, own = self.data, self.every, self.optimiser
-        shape = (("frames", data.frames), ("height", data.height), ("width", data.width))
+        counts = {  # whole numbers, with the least and the most they may be
+            "steps": (1, MANY),
+            "batch": (1, 10**6),
+            "accumulate": (1, 10**6),
+            "warmup": (0, MANY),
+            "keep": (1, MANY),
+            "validation_clips": (0, 10**6),
+            "seed": (0, 2**32),
+            "data.clips": (1, MANY),
+            **{f"data.{key}": (1, 10**5) for key in ("frames", "height", "width") if getattr(data, key) is not None},
+            **{f"every.{key}": (0, MANY) for key in vars(every)},
+        }
         laws = [
-            ("name", self.name == Path(self.name).name, "a word, for it names a folder"),
-            ("steps", whole(self.steps, 1, LARGEST_COUNT), "a whole number, at least 1"),
-            ("batch", whole(self.batch, 1, 10**6), "a whole number, at least 1"),
-            ("accumulate", whole(self.accumulate, 1, 10**6), "a whole number, at least 1"),
-            ("warmup", whole(self.warmup, 0, LARGEST_COUNT), "a whole number, 0 or more"),
-            ("lr", number(self.lr, 1e-30, 1e30), "a positive number"),
+            ("name", bool(self.name) and self.name == Path(self.name).name, "a word, for it names a folder"),
+            *(
+                (key, whole(value_at(self, key), *i), f"a whole number from {i[0]} to {i[1]}")
+                for key, i in counts.items()
+            ),
+            ("lr", number(self.lr, TINY, HUGE), "a positive number"),
             ("text_dropout", number(self.text_dropout, 0, 1), "a share in [0, 1]"),
             ("noisiest", number(self.noisiest, 0, 1) and self.noisiest < 1, "a share in [0, 1)"),
-            ("radial_weight", number(self.radial_weight, 0, 1e30), "0 or more"),
-            ("radial_alpha", number(self.radial_alpha, 0, 1e30), "0 or more"),
-            ("radial_floor", number(self.radial_floor, 1e-30, 1e30), "a positive number"),
+            ("radial_weight", number(self.radial_weight, 0, HUGE), "0 or more"),
+            ("radial_alpha", number(self.radial_alpha, 0, HUGE), "0 or more"),
+            ("radial_floor", number(self.radial_floor, TINY, HUGE), "a positive number"),
             ("ema", number(self.ema, 0, 1) and self.ema < 1, "a decay in [0, 1)"),
-            ("keep", whole(self.keep, 1, LARGEST_COUNT), "a whole number, at least 1"),
-            ("validation_clips", whole(self.validation_clips, 0, 10**6), "a whole number, 0 or more"),
-            ("seed", whole(self.seed, 0, 2**32), "a whole number from 0 to 4294967296"),
-            ("data.clips", whole(data.clips, 1, LARGEST_COUNT), "a whole number, at least 1"),
-            *((f"data.{key}", i is None or whole(i, 1, 10**5), "at least 1, or null") for key, i in shape),
-            *((f"every.{key}", whole(getattr(every, key), 0, LARGEST_COUNT), "0 or more") for key in vars(every)),
             ("optimiser.betas", all(number(i, 0, 1) and i < 1 for i in own.betas), "two shares in [0, 1)"),
-            ("optimiser.weight_decay", number(own.weight_decay, 0, 1e30), "0 or more"),
-            ("optimiser.clip", number(own.clip, 1e-30, 1e30), "a positive number"),
+            ("optimiser.weight_decay", number(own.weight_decay, 0, HUGE), "0 or more"),
+            ("optimiser.clip", number(own.clip, TINY, HUGE), "a positive number"),
             ("start", not self.start or self.what == "adapter", "nothing, for a backbone starts from `model`"),
         ]
         check_laws(self, laws)
@@ -137,6 +144,11 @@ def changed(recipe: Recipe, changes: Mapping[str, Any]) -> Recipe:
             part = inner
         part[last] = value
     return Recipe.from_json(record)
+
+
+def value_at(recipe: Recipe, key: str) -> Any:
+    """The value at a dotted key."""
+    return functools.reduce(getattr, key.split("."), recipe)
 
 
 def differences(a: Recipe, b: Recipe) -> list[str]:

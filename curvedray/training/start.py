@@ -107,6 +107,14 @@ def notes_on_resuming(checkpoint: Checkpoint, recipe: Recipe, now: dict[str, Any
     return notes
 
 
+def new_adapter(recipe: Recipe, transformer: nn.Module) -> Adapter:
+    """The recipe's adapter as it is before training, not attached."""
+    adapter = Adapter(transformer, recipe.adapter, seed=recipe.seed)
+    if not any(True for _ in adapter.parameters()):
+        raise InputError("adapter.method", "one with something to train", recipe.adapter.method)
+    return adapter
+
+
 def what_is_trained(recipe: Recipe, model: VideoModel, fresh: bool) -> tuple[Adapter | None, nn.Module]:
     """The adapter, attached, or the transformer; in float32, all else frozen. A `fresh` run reads `recipe.start`."""
     transformer = model.transformer
@@ -116,9 +124,7 @@ def what_is_trained(recipe: Recipe, model: VideoModel, fresh: bool) -> tuple[Ada
     if recipe.what == "backbone":
         transformer.float().requires_grad_(True).train()
         return None, transformer
-    adapter = Adapter(transformer, recipe.adapter, seed=recipe.seed)
-    if not any(True for _ in adapter.parameters()):
-        raise InputError("adapter.method", "one with something to train", recipe.adapter.method)
+    adapter = new_adapter(recipe, transformer)
     if recipe.start and fresh:
         adapter.load_state_dict(_starting_weights(recipe, transformer))
     adapter.attach(transformer)

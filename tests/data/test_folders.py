@@ -1,6 +1,7 @@
 """Folders of footage: every layout, every column, and every mistake in them as a sentence."""
 
 import contextlib
+import errno
 import json
 from dataclasses import replace
 from random import Random
@@ -226,3 +227,23 @@ def test_no_mutated_table_is_a_traceback(tmp_path, kind):
                 source.fingerprint(index)
                 with contextlib.suppress(InputError):
                     source[index]
+
+
+def test_a_folder_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    class Stopped(TinyFootage):
+        def __getitem__(self, index):
+            if index == 1:
+                raise KeyboardInterrupt
+            return super().__getitem__(index)
+
+    with pytest.raises(KeyboardInterrupt):
+        write_folder(Stopped(2), tmp_path / "clips")
+    assert list(tmp_path.iterdir()) == []
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("curvedray.data.folders.np.savez_compressed", full)
+    with pytest.raises(InputError, match="a full disk"):
+        write_folder(TinyFootage(1), tmp_path / "clips")
+    assert list(tmp_path.iterdir()) == []

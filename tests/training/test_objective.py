@@ -9,14 +9,9 @@ from train_tiny import TINY
 
 from curvedray.adapter.adapter import Adapter
 from curvedray.data.clips import VideoShape, batch_of, encoded
-from curvedray.data.sources import WorldFootage, video_shape
 from curvedray.encoding.attention import curved_ray_attention
-from curvedray.models.open import load_model
 from curvedray.radial.mixforcing import MixForcing
-from curvedray.training.estimate import kept_bytes
 from curvedray.training.objective import batch_in_view, draw, losses, total_loss
-from curvedray.training.process import Process
-from curvedray.training.recipes import recipe as named_recipe
 
 SHAPE = VideoShape(9, 32, 48)
 
@@ -90,43 +85,6 @@ def test_autocast_leaves_the_geometry_in_float32(kind):
                         curved_ray_attention(q, k, v, batch.cameras, grid, teacher.mu, teacher.sigma, backend=kind)
                     )
     assert torch.equal(*found)
-
-
-@pytest.mark.parametrize(
-    ("name", "width"), [("embedded", 24), ("embedded", 144), ("embedded_ucpe", 72), ("embedded_backbone", None)]
-)
-def test_the_estimate_counts_what_autograd_keeps(name, width, tmp_path):
-    recipe = named_recipe(name)
-    recipe = replace(recipe, model="random", batch=2, adapter=replace(recipe.adapter, width=width))
-    process = Process(recipe, tmp_path)
-    model = load_model("random", device=process.device)
-    shape = video_shape(recipe.data, model)
-    grid, text = model.grid_for(shape.frames, shape.height, shape.width), model.encode_text([""])[0]
-    adapter = Adapter(model.transformer, recipe.adapter) if recipe.what == "adapter" else None
-    if adapter is not None:
-        adapter.attach(model.transformer)
-    else:
-        model.transformer.requires_grad_(True)
-    batch = batch_of([encoded(WorldFootage(1, "train", shape)[0], model, shape)] * 2)
-    draws = draw(recipe, 0, [0, 1], model.latent_shape(grid), grid)
-    weights = [*model.transformer.parameters(), *(adapter.parameters() if adapter is not None else [])]
-    seen = {weight.untyped_storage().data_ptr() for weight in weights}
-    kept = []
-
-    def keep(tensor):
-        if tensor.untyped_storage().data_ptr() not in seen:
-            seen.add(tensor.untyped_storage().data_ptr())
-            kept.append(tensor)
-        return tensor
-
-    with (
-        batch_in_view(recipe, adapter, batch, draws, grid),
-        torch.autograd.graph.saved_tensors_hooks(keep, lambda x: x),
-    ):
-        found = losses(recipe, model, adapter, batch, draws, text)
-    assert torch.isfinite(torch.stack(found)).all()
-    measured = sum(tensor.untyped_storage().nbytes() for tensor in kept)
-    assert kept_bytes(recipe, model.transformer, grid, process.clips_a_pass) == pytest.approx(measured, rel=0.25)
 
 
 def test_the_total_loss_is_the_papers_sum_and_does_not_depend_on_how_a_batch_is_split():

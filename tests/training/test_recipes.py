@@ -1,16 +1,21 @@
 """Recipes: the paper's numbers, every ablation, overrides that refuse what they do not know, records that come back."""
 
+import contextlib
 from dataclasses import replace
+from random import Random
 
 import pytest
 import torch
 
+from curvedray.configs import flattened
 from curvedray.errors import InputError
+from curvedray.models.open import load_model
 from curvedray.radial.mixforcing import MixForcing
 from curvedray.training.muon import Muon, orthogonal
 from curvedray.training.optimiser import learning_rate
 from curvedray.training.recipe import Recipe, differences, with_overrides
 from curvedray.training.recipes import ABLATIONS, recipe, recipe_names
+from curvedray.training.start import new_adapter
 
 
 def test_the_papers_recipe():
@@ -70,7 +75,7 @@ def test_overrides():
         ("adapter.breakpoint=3", r"adapter\.breakpoints"),
         ("optimiser.kind=sgd", r"optimiser\.kind.*adamw"),
         ("steps=many", r"steps.*many"),
-        ("steps=0", r"steps: expected at least 1"),
+        ("steps=0", r"steps: expected a whole number from 1 to"),
         ("batch", r"key=value"),
         ("lr.base=1", r"no parts in lr"),
         ("adapter.method=ray", r"method.*crepe"),
@@ -121,3 +126,49 @@ def test_muon_steps_along_orthogonal_matrices():
         (1e-3 * (weight - wanted).square().sum()).backward()
         optimiser.step()
     assert (weight - wanted).abs().max() < 0.05
+
+
+ODD = [
+    "",
+    "-1",
+    "1e999",
+    "NaN",
+    "9" * 5000,
+    "[" * 3000,
+    "[1,2]",
+    "{}",
+    '{"a": 1}',
+    "null",
+    "true",
+    "٣",
+    "²",
+    "\0",
+    "\ud800",
+]
+
+
+def test_no_override_is_a_traceback():
+    random, base = Random(0), recipe("embedded_mixforcing_block")
+    keys = [*flattened(base.to_json()), "", "mixforcing", "adapter", "start", "a.b.c", "steps.more"]
+    for _ in range(200):
+        overrides = [f"{random.choice(keys)}{random.choice(['=', '=', ''])}{random.choice(ODD)}" for _ in range(2)]
+        with contextlib.suppress(InputError):
+            Recipe.from_json(with_overrides(base, overrides).to_json())
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        *("seed=-1", "data.frames=0", "every.log=-1", "warmup=-1", "optimiser.betas=[1,2]", "batch=1e12", "name=../x"),
+        *("adapter.heads=0", "adapter.heads=1000000"),
+    ],
+)
+def test_numbers_that_no_run_can_have_are_refused(override):
+    with pytest.raises(InputError, match=override.partition("=")[0].rpartition(".")[2]):
+        with_overrides(recipe("quick"), [override])
+
+
+def test_more_heads_than_the_backbone_has_room_for_are_refused():
+    transformer = load_model("random").transformer
+    with pytest.raises(InputError, match="heads"):
+        new_adapter(with_overrides(recipe("quick"), ["adapter.heads=1000"]), transformer)
