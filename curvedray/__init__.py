@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from curvedray.media.video import write_video
     from curvedray.models.open import load_model
     from curvedray.moves.trajectory import trajectory
+    from curvedray.training.run import train
 
 __version__ = "0.1.0"
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "load_parts",
     "named_lens",
     "read_cameras",
+    "train",
     "trajectory",
     "write_cameras",
     "write_video",
@@ -56,6 +58,7 @@ _LATER = {
     "load_model": "curvedray.models.open",
     "load_parts": "curvedray.generation.parts",
     "read_cameras": "curvedray.formats",
+    "train": "curvedray.training.run",
     "trajectory": "curvedray.moves.trajectory",
     "write_cameras": "curvedray.formats",
     "write_video": "curvedray.media.video",

@@ -46,60 +46,32 @@ def train(
 
     from curvedray.cli import console
     from curvedray.cli.progress import progress_bar
-    from curvedray.data.sources import open_clips, open_held_out, video_shape
-    from curvedray.models.open import load_model
-    from curvedray.training.estimate import estimate
-    from curvedray.training.loop import train as run
-    from curvedray.training.process import Process
     from curvedray.training.recipe import changed, with_overrides
     from curvedray.training.recipes import recipe
-    from curvedray.training.start import check_run_folder
+    from curvedray.training.run import Run
+
+    def say(text: str) -> None:
+        console.print(text, style="dim", markup=False)
 
     options = {"data.source": data, "model": model, "start": start}
     chosen = changed(recipe(name), {key: value for key, value in options.items() if value is not None})
     chosen = with_overrides(chosen, overrides or [])
-    out = output or Path("runs") / chosen.name
-    process = Process(chosen, out, tracker)
-    if process.is_first and not dry_run:
-        check_run_folder(out)
-    opened = load_model(chosen.model, device=process.device)
-    expected = estimate(chosen, opened, video_shape(chosen.data, opened), process)
+    run = Run.prepare(chosen, output or Path("runs") / chosen.name, tracker)
     if dry_run:
-        found = {"recipe": chosen.to_json(), "estimate": expected.to_json()}
+        found = {"recipe": chosen.to_json(), "estimate": run.expected.to_json()}
         typer.echo(json.dumps(found, indent=None if as_json else 1))
         if not as_json:
-            console.print(str(expected))
+            console.print(str(run.expected))
         return
-    if process.is_first:
-        console.print(f"{chosen.name}: {expected}")
-
-    with progress_bar("clips into the cache", shown=process.is_first and chosen.data.cache != "off") as tick:
-        share = (process.rank, process.count)
-        clips, report = open_clips(
-            chosen.data, opened, out, held_out=chosen.validation_clips, share=share, wait=process.wait, tick=tick
-        )
-    if report is not None and report.skipped:
-        console.print(
-            f"{len(report.skipped)} clips were left out; the first: {': '.join(report.skipped[0])}", markup=False
-        )
-    held_out = None
-    if chosen.every.validate and process.is_first:
-        held_out = open_held_out(chosen.data, opened, out, chosen.validation_clips)
-    if chosen.data.cache != "off":  # all texts and videos are encoded; the decoder is for validation's videos
-        opened.release(text=True, vae=held_out is None)
-    with progress_bar("training", shown=process.is_first) as tick:
-        result = run(
-            chosen,
-            opened,
-            clips,
-            out,
-            process,
-            resume=resume is not None,
-            validation=held_out,
-            tick=tick,
-            say=lambda text: console.print(text, style="dim", markup=False),
-        )
-    if not process.is_first:
+    run.check_folder()
+    first = run.process.is_first
+    if first:
+        console.print(f"{chosen.name}: {run.expected}")
+    with progress_bar("clips into the cache", shown=first and chosen.data.cache != "off") as tick:
+        clips, held_out = run.open_clips(tick, say)
+    with progress_bar("training", shown=first) as tick:
+        result = run.train(clips, held_out, resume=resume is not None, tick=tick, say=say)
+    if not first:
         return
     if as_json:
         record = {**result.__dict__, "weights": None if result.weights is None else str(result.weights)}
