@@ -44,7 +44,7 @@ def first_world(index: int, layouts: int) -> list[torch.Tensor]:
 
 def second_world(index: int, layouts: int) -> list[torch.Tensor]:
     clips = [second.world_clip(index, "test", FRAMES, 16, 24, layout=i) for i in range(layouts)]
-    return [log_radii(clip.scene, clip.cameras) for clip in clips]
+    return [log_radii(clip.world.scene, clip.cameras) for clip in clips]
 
 
 def report(name: str, draw: Callable[[int, int], list[torch.Tensor]], clips: int, layouts: int) -> None:

@@ -31,7 +31,7 @@ from curvedray.world.world import Split
 
 # The procedural worlds by name: the number of what a clip looks like (a change makes old caches another thing), and how
 # a clip is drawn. The shipped model knows the first.
-WORLDS: dict[str, tuple[int, Callable[..., "world.WorldClip | second.Clip"]]] = {
+WORLDS: dict[str, tuple[int, Callable[..., world.WorldClip]]] = {
     "world": (1, world.world_clip),
     "world-2": (2, second.world_clip),
 }

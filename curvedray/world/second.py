@@ -6,14 +6,12 @@ caption asks for is never asked for in training.
 """
 
 import zlib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import get_args
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float32, UInt8
 from numpy.random import Generator
-from torch import Tensor
 
 from curvedray.cameras import Cameras, Lens
 from curvedray.world.layouts import draw_scene
@@ -21,7 +19,7 @@ from curvedray.world.paths import CLEAR, clearance, draw_path
 from curvedray.world.raycast import render
 from curvedray.world.scene import FIRST_THING, Kind, Scene
 from curvedray.world.themes import COLOURS, THEMES, Description, Noun, Side
-from curvedray.world.world import LENS_FAMILIES, Family, Split, split_of
+from curvedray.world.world import LENS_FAMILIES, Family, Split, WorldClip, WorldScene, split_of
 
 COUNTS = {1: 0.15, 2: 0.35, 3: 0.35, 4: 0.15}
 MOVING_SHARE = 0.12
@@ -29,29 +27,9 @@ LEAST_SEEN = 0.008  # share of a frame that each named thing fills in at least o
 LOOKED_AT = (3, 16, 24)  # frames, rows and columns of the small rendering that tells
 
 
-@dataclass(frozen=True, eq=False)
-class Clip:
-    """A clip and the whole truth about it. Cameras and radii are in metres, in the court's own frame."""
-
-    id: str
-    video: UInt8[Tensor, "t h w 3"]
-    cameras: Cameras
-    radius: Float32[Tensor, "t h w"]
-    valid: Bool[Tensor, "t h w"]
-    moving: Bool[Tensor, "t h w"]  # where a thing that moves is seen
-    scene: Scene
-    description: Description
-    move: str
-    family: Family
-
-    @property
-    def caption(self) -> str:
-        return self.description.caption
-
-
 def world_clip(
     index: int, split: Split = "train", frames: int = 17, height: int = 64, width: int = 96, layout: int = 0
-) -> Clip:
+) -> WorldClip:
     """Clip number `index` of a split; another `layout` has the same caption and cameras, with things elsewhere."""
     random = _random(index, split, 0)
     description = draw_description(random, split)
@@ -64,9 +42,8 @@ def world_clip(
     seen = render(scene, cameras)
     movers = [i for i, thing in enumerate(scene.things) if thing.moves]
     name = f"{split}-{index:06d}" + (f"-{layout}" if layout else "")
-    return Clip(
-        name, seen.frames, cameras, seen.radius, seen.valid, seen.shows(movers), scene, description, move, family
-    )
+    court = WorldScene(scene, description)
+    return WorldClip(name, seen.frames, cameras, seen.radius, seen.valid, seen.shows(movers), court, move, family)
 
 
 def _first_layout(

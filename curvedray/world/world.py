@@ -22,6 +22,7 @@ from torch import Tensor
 from curvedray.cameras import Cameras, Lens
 from curvedray.errors import InputError
 from curvedray.moves.trajectory import trajectory
+from curvedray.world.paths import FPS, Amounts, draw_move
 from curvedray.world.raycast import render
 from curvedray.world.scene import Kind, Room, Scene, Thing
 from curvedray.world.themes import COLOURS, THEMES, WORDS, Description, Noun, Side, describe_caption
@@ -30,7 +31,6 @@ __all__ = ["WORDS", "WorldClip", "WorldScene", "describe_caption", "scene", "sce
 
 Split = Literal["train", "val", "test"]
 Family = Literal["pinhole", "wide", "fisheye"]
-FPS = 8.0
 CLEARANCE = 0.45  # metres a camera keeps from things, walls and the floor
 # Degrees across and xi, each drawn evenly.
 LENS_FAMILIES: dict[Family, tuple[tuple[float, float], tuple[float, float]]] = {
@@ -38,25 +38,27 @@ LENS_FAMILIES: dict[Family, tuple[tuple[float, float], tuple[float, float]]] = {
     "wide": ((90, 125), (0.3, 0.8)),
     "fisheye": ((130, 180), (0.8, 1.3)),
 }
-# How far each move goes: degrees or metres, drawn evenly. An orbit's radius is drawn too.
-MOVES: dict[str, tuple[float, float, str]] = {
-    "dolly in": (0.8, 2.5, "m"),
-    "dolly out": (0.7, 2.0, "m"),
-    "truck left": (0.9, 2.8, "m"),
-    "truck right": (0.9, 2.8, "m"),
-    "pedestal up": (0.5, 1.6, "m"),
-    "pedestal down": (0.3, 0.9, "m"),
-    "pan left": (25, 60, "deg"),
-    "pan right": (25, 60, "deg"),
-    "tilt up": (12, 32, "deg"),
-    "tilt down": (12, 32, "deg"),
-    "roll cw": (20, 50, "deg"),
-    "roll ccw": (20, 50, "deg"),
-    "orbit left": (20, 60, "deg"),
-    "orbit right": (20, 60, "deg"),
-}
-ORBIT_RADIUS = (1.8, 4.5)
-STATIC_SHARE, PAIR_SHARE, MOVING_SHARE = 0.04, 0.4, 0.1
+AMOUNTS = Amounts(
+    {
+        "dolly in": (0.8, 2.5, "m"),
+        "dolly out": (0.7, 2.0, "m"),
+        "truck left": (0.9, 2.8, "m"),
+        "truck right": (0.9, 2.8, "m"),
+        "pedestal up": (0.5, 1.6, "m"),
+        "pedestal down": (0.3, 0.9, "m"),
+        "pan left": (25, 60, "deg"),
+        "pan right": (25, 60, "deg"),
+        "tilt up": (12, 32, "deg"),
+        "tilt down": (12, 32, "deg"),
+        "roll cw": (20, 50, "deg"),
+        "roll ccw": (20, 50, "deg"),
+        "orbit left": (20, 60, "deg"),
+        "orbit right": (20, 60, "deg"),
+    },
+    orbit_radius=(1.8, 4.5),
+    pairs=0.4,
+)
+MOVING_SHARE = 0.1
 
 
 @dataclass(frozen=True)
@@ -199,28 +201,10 @@ def _path(random: Generator, place: Scene, lens: Lens, frames: int) -> tuple[str
     """A move of one or two parts that keeps clear of everything, drawn again until it does."""
     yaw = random.uniform(-4, 4)
     while True:
-        move = _move(random)
+        move = draw_move(random, AMOUNTS)
         # Judged on a path of its own, so that the number of frames does not change what is drawn.
         if keeps_clear(trajectory(move, lens, 33, unit="metric", yaw=yaw), place):
             return move, trajectory(move, lens, frames, unit="metric", fps=FPS, yaw=yaw)
-
-
-def _move(random: Generator) -> str:
-    if random.random() < STATIC_SHARE:
-        return "static"
-    pair = random.random() < PAIR_SHARE
-    chosen = random.choice(list(MOVES), 2 if pair else 1, replace=False).tolist()
-    ease = ("linear", "smooth")[random.integers(2)]
-    # Two moves at once are each a little shorter; opposite ones would only cancel, so the second is drawn again.
-    while pair and chosen[0].split()[0] == chosen[1].split()[0]:
-        chosen[1] = list(MOVES)[random.integers(len(MOVES))]
-    parts = []
-    for name in chosen:
-        low, high, unit = MOVES[name]
-        amount = random.uniform(low, high) * (0.75 if pair else 1.0)
-        radius = f" radius {random.uniform(*ORBIT_RADIUS):.2f}m" if name.startswith("orbit") else ""
-        parts.append(f"{name} {amount:.2f}{unit}{radius} {ease}")
-    return " and ".join(parts)
 
 
 def keeps_clear(cameras: Cameras, place: Scene) -> bool:

@@ -38,10 +38,10 @@ def test_captions_are_made_of_the_words_and_say_what_is_there(clips):
     for clip in clips:
         assert set(clip.caption.split()) <= set(WORDS)
         assert split_of(clip.caption) == "val"
-        named = clip.scene.things[: len(clip.description.nouns)]
-        assert [thing.kind for thing in named] == [noun.kind for noun in clip.description.nouns]
+        named = clip.world.scene.things[: len(clip.world.description.nouns)]
+        assert [thing.kind for thing in named] == [noun.kind for noun in clip.world.description.nouns]
         if len(named) <= 3:  # the words of the first world are read as they were
-            assert describe_caption(clip.caption).nouns == clip.description.nouns
+            assert describe_caption(clip.caption).nouns == clip.world.description.nouns
 
 
 def test_a_layout_changes_where_things_stand_and_nothing_else():
@@ -50,14 +50,16 @@ def test_a_layout_changes_where_things_stand_and_nothing_else():
     assert one.move == two.move
     assert torch.equal(one.cameras.world_from_camera, two.cameras.world_from_camera)
     assert torch.equal(one.cameras.lens.focal, two.cameras.lens.focal)
-    assert {(thing.x, thing.z) for thing in one.scene.things}.isdisjoint((i.x, i.z) for i in two.scene.things)
+    assert {(thing.x, thing.z) for thing in one.world.scene.things}.isdisjoint(
+        (i.x, i.z) for i in two.world.scene.things
+    )
     assert (one.radius - two.radius).abs()[one.valid & two.valid].mean() > 0.1
 
 
 def test_paths_keep_clear_and_every_named_thing_is_seen(clips):
     for clip in clips:
-        assert clearance(clip.cameras, clip.scene) >= CLEAR - 0.05  # judged on more frames than the clip has
-        assert shows_all(clip.scene, clip.cameras, len(clip.description.nouns))
+        assert clearance(clip.cameras, clip.world.scene) >= CLEAR - 0.05  # judged on more frames than the clip has
+        assert shows_all(clip.world.scene, clip.cameras, len(clip.world.description.nouns))
 
 
 @settings(max_examples=30, deadline=None)
