@@ -1,4 +1,9 @@
-"""Does it obey the camera? Metrics, one family a file; estimators; tables and a page that a stranger can read."""
+"""Does a video obey its camera? Metrics, estimators, statistics, tables and a page.
+
+In: videos, the cameras they were asked for, and an estimator that recovers the cameras they show. Out: scores per clip,
+means with intervals, a report. Nothing here knows how a video was made; `known` alone knows the procedural world,
+whose truth is exact.
+"""
 
 from curvedray.evaluate.metrics.pose import PoseErrors, pose_errors
 from curvedray.evaluate.scores import Failure, Metric, Score, group_by

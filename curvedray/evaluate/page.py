@@ -1,4 +1,4 @@
-"""One page that a stranger can read: the request and what was recovered, drawn over each other, worst clips first.
+"""One page for readers who were not there: requested and recovered paths over each other, worst clips first.
 
 Frames and plots are inside it and nothing is fetched from elsewhere; videos lie beside it. The text is in the template
 `assets/report.html`, which escapes every value.

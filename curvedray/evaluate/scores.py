@@ -1,7 +1,7 @@
-"""What is measured, and one record a measurement: every table is a group-by over Scores.
+"""What is measured, one record per measurement: every table is a group-by over Scores.
 
 A clip is scored first; tables then take plain means over clips. A clip that could not be scored is a Failure with
-its reason, counted beside the means and never dropped in silence.
+its reason, counted beside the means and never left out without a word.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -72,7 +72,7 @@ def group_by(scores: Iterable[Score], group_of: Callable[[Score], str] = lambda 
     for (metric, group), members in buckets.items():
         repeated = duplicates([score.clip for score in members])
         if repeated:
-            raise InputError(f"scores of {metric}", "one value a clip and group", f"clip {repeated[0]!r} twice")
+            raise InputError(f"scores of {metric}", "one value per clip and group", f"clip {repeated[0]!r} twice")
         values = np.array([score.value for score in members])
         cells.append(Cell(metric, group, members[0].unit, members[0].better, len(members), bootstrap(values)))
     return cells

@@ -1,7 +1,7 @@
 """The paper's own numbers, table by table, as printed. Rows are "subset | setting" where a table has subsets."""
 
 Row = tuple[float, ...]
-Values = tuple[tuple[str, ...], dict[str, Row]]  # columns, and a row of them a setting
+Values = tuple[tuple[str, ...], dict[str, Row]]  # columns, and a row of numbers per setting
 
 LENSES: Values = (
     ("CamMC", "CS-I", "CS-T", "k1", "k2", "Gravity", "Aesthetic", "BG Cons."),

@@ -172,6 +172,7 @@ class Nearly:
         return Estimate(poses=path, found=np.ones(len(path), dtype=bool))
 
 
+@pytest.mark.whole
 def test_an_experiment_trains_generates_scores_and_resumes(tmp_path):
     experiment = load("lenses", "embedded")
     experiment = replace(experiment, rows={name: experiment.rows[name] for name in ("none", "ucpe", "crepe")}, clips=1)

@@ -54,7 +54,7 @@ class Oracle:
         if clip in self.unreadable:
             return Failure(self.unreadable[clip], clip)
         if clip not in self.poses:
-            given = ", ".join(sorted(self.poses)[:3]) or "nobody"
+            given = ", ".join(sorted(self.poses)[:3]) or "none"
             return Failure(f"no recovered poses are named {clip} (there are some for {given})", clip)
         path = self.poses[clip]
         return Estimate(poses=path, found=np.ones(len(path), dtype=bool))

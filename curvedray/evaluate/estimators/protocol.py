@@ -43,7 +43,7 @@ class Estimate:
 
 @runtime_checkable
 class Estimator(Protocol):
-    """Recovers cameras, lenses or distances from a video. A clip it cannot do is a Failure with its reason."""
+    """Recovers cameras, lenses or distances from a video. A clip that it cannot read is a Failure with its reason."""
 
     @property
     def name(self) -> str: ...
