@@ -96,7 +96,7 @@ def convert(
     source: Annotated[Path, typer.Argument(help="The camera file to read.")],
     target: Annotated[Path, typer.Argument(help="The camera file to write.")],
     source_format: Annotated[
-        str | None, typer.Option("--from", help="Its format; found from its content if left out.")
+        str | None, typer.Option("--from", "--format", help="Its format; found from its content if left out.")
     ] = None,
     target_format: Annotated[
         str | None, typer.Option("--to", help="The format to write; from the ending if left out.")

@@ -79,7 +79,7 @@ class Stage:
             return quantity.value
         if self.near is None or self.unit == "arbitrary":
             expected = "metres, such as 1.2m" if wanted == "m" else "plain numbers"
-            fix = "Or give near=, the near distance in metres, to convert." if self.unit != "arbitrary" else ""
+            fix = "Or give the near distance in metres, to convert." if self.unit != "arbitrary" else ""
             raise InputError("length", f"{expected}, as the unit is {self.unit}", quantity, fix)
         return quantity.value * self.near if wanted == "m" else quantity.value / self.near
 
@@ -104,20 +104,35 @@ class Stage:
 
 def changes(step: Step, s: Array, start: Rig, stage: Stage) -> Rig:
     """How the rig has changed at each progress s through the step, given where it starts."""
+    if step.seconds is not None and 0 < step.seconds < stage.seconds * (1 - 1e-9):  # then it holds
+        s, stage = np.minimum(s * (stage.seconds / step.seconds), 1.0), replace(stage, seconds=step.seconds)
     if isinstance(step, Move):
         return _ACTIONS[step.name](step, EASES[step.ease](s), start, stage)
     if isinstance(step, Together):
         parts = [changes(i, s, start, stage) for i in step.steps]
         return sum(parts[1:], parts[0])
     assert isinstance(step, Sequence)
-    shares = np.cumsum([i.share for i in step.steps])
-    ends = shares / shares[-1]
     total, begin = Rig.change(s), 0.0
-    for part, end in zip(step.steps, ends, strict=True):
+    for part, end in zip(step.steps, _ends(step, stage.seconds), strict=True):
         inside = np.append(np.clip((s - begin) / (end - begin), 0.0, 1.0), 1.0)
         change = changes(part, inside, start, replace(stage, seconds=stage.seconds * (end - begin)))
         total, start, begin = total + change[:-1], start + change[-1:], end
     return total
+
+
+def _ends(step: Sequence, seconds: float) -> Array:
+    """Where each part of a sequence ends, of its time: parts with seconds take them, the others share what is left."""
+    timed = sum(i.seconds for i in step.steps if i.seconds is not None)
+    shared = sum(i.share for i in step.steps if i.seconds is None)
+    if not timed or not seconds:
+        ends = np.cumsum([i.share for i in step.steps])
+        return ends / ends[-1]
+    left = seconds - timed
+    if shared and left <= 0:
+        fix = "Make it longer (more frames, or a lower frame rate), or let moves take shares: `for 2`, not `for 2s`."
+        raise InputError("moves", f"less than the {seconds:.3g} s that there are", f"{timed:.3g} s", fix)
+    lengths = [left * i.share / shared if i.seconds is None else i.seconds for i in step.steps]
+    return np.minimum(np.cumsum(lengths) / seconds, 1.0)
 
 
 # -- what each move does

@@ -1,11 +1,12 @@
 """Camera moves in film terms, as values: they can be compared, printed and composed.
 
-`a >> b` is a, then b; `a & b` is both at once. What a move does to a camera is in trajectories.py, the line of text
-that says it in move_text.py.
+`a >> b` is a, then b; `a & b` is both at once. What a move does to a camera is in actions.py, the line of text that
+says it in text.py.
 """
 
 import difflib
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal, NoReturn, get_args
 
@@ -128,14 +129,26 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "shake": ("handheld",),
 }
 # Beyond these a path is no film any more, and its numbers lose their digits.
+LONGEST_SECONDS = 1e5
 LARGEST: dict[Measure, float] = {"deg": 360_000.0, "near": 1e6, "m": 1e6, "x": 1e4}
 _SAID = {"deg": "degrees, such as 30deg", "near": "a length, such as 0.5 (near distances) or 1.2m", "x": "a factor"}
+
+
+# Moves of one family go in different directions: who asks one of them for another's means the other.
+FAMILIES = (("truck", "pedestal", "dolly"), ("pan", "tilt", "roll"))
+
+
+def _instead(name: str, direction: str | None) -> str:
+    """`For left, say truck left.` for a dolly left; nothing where no move of the family goes there."""
+    family = next((i for i in FAMILIES if name in i), ())
+    return next((f"For {direction}, say {i} {direction}." for i in family if direction in KINDS[i].directions), "")
 
 
 class Step:
     """Anything that can be run as part of a trajectory: a move, moves one after another, or moves at once."""
 
     share: float
+    seconds: float | None
 
     def then(self, other: "Step") -> "Sequence":
         """This, then the other: their time is divided by their shares."""
@@ -161,6 +174,7 @@ class Move(Step):
     seed: int | None = None
     ease: Ease = "linear"
     share: float = 1.0  # of the time, relative to the other moves of a sequence
+    seconds: float | None = None  # how long it takes, in place of a share
 
     def __post_init__(self) -> None:
         if self.name not in KINDS:
@@ -176,6 +190,8 @@ class Move(Step):
             unknown("easing", self.ease, get_args(Ease))
         if not (math.isfinite(self.share) and self.share > 0):
             raise InputError(f"share of {self.name}", "a positive number", self.share)
+        if self.seconds is not None and not 0 < self.seconds <= LONGEST_SECONDS:
+            raise InputError(f"seconds of {self.name}", f"above 0 and at most {LONGEST_SECONDS:g}", self.seconds)
         self._check_quantities(kind)
 
     def _check_direction(self, kind: Kind) -> None:
@@ -187,7 +203,7 @@ class Move(Step):
                 f"direction of {self.name}",
                 " or ".join(kind.directions),
                 self.direction or "none",
-                kind.note or f"{self.name} {kind.meaning}.",
+                _instead(self.name, self.direction) or f"{self.name} {kind.meaning}.",
             )
         elif not kind.directions and self.direction:
             raise InputError(self.name, "no direction", self.direction)
@@ -231,7 +247,8 @@ class Move(Step):
         words += ["to", self.to] if self.to else []
         words += [f"seed {self.seed}"] if self.seed is not None else []
         words += [self.ease] if self.ease != "linear" else []
-        words += [f"for {plain(self.share)}"] if self.share != 1 else []
+        words += [f"for {plain(self.share)}"] if self.share != 1 and self.seconds is None else []
+        words += [f"for {plain(self.seconds)}s"] if self.seconds is not None else []
         return " ".join(str(i) for i in words if i is not None)
 
 
@@ -241,6 +258,7 @@ class Sequence(Step):
 
     steps: tuple[Step, ...]
     share: float = field(init=False)
+    seconds: float | None = field(init=False)
 
     def __post_init__(self) -> None:
         flat = tuple(j for i in self.steps for j in (i.steps if isinstance(i, Sequence) else (i,)))
@@ -248,6 +266,7 @@ class Sequence(Step):
             raise InputError("Sequence", "at least two moves", len(flat))
         object.__setattr__(self, "steps", flat)
         object.__setattr__(self, "share", sum(i.share for i in flat))
+        object.__setattr__(self, "seconds", _of_all(sum, flat))
 
     def __str__(self) -> str:
         return ", then ".join(str(i) for i in self.steps)
@@ -259,6 +278,7 @@ class Together(Step):
 
     steps: tuple[Step, ...]
     share: float = field(init=False)
+    seconds: float | None = field(init=False)
 
     def __post_init__(self) -> None:
         flat = tuple(j for i in self.steps for j in (i.steps if isinstance(i, Together) else (i,)))
@@ -266,9 +286,16 @@ class Together(Step):
             raise InputError("Together", "at least two moves", len(flat))
         object.__setattr__(self, "steps", flat)
         object.__setattr__(self, "share", max(i.share for i in flat))
+        object.__setattr__(self, "seconds", _of_all(max, flat))
 
     def __str__(self) -> str:
         return " and ".join(f"({i})" if isinstance(i, Sequence) else str(i) for i in self.steps)
+
+
+def _of_all(combine: Callable[[list[float]], float], steps: tuple[Step, ...]) -> float | None:
+    """The sum or the maximum of the steps' seconds, where each says its own."""
+    known = [i.seconds for i in steps if i.seconds is not None]
+    return combine(known) if len(known) == len(steps) else None
 
 
 def plain(value: float) -> str:
@@ -279,7 +306,7 @@ def plain(value: float) -> str:
 
 def near_spelling(word: str, known: "list[str] | tuple[str, ...]") -> str:
     """`Did you mean ...?` for a word that is nearly one that we know, else nothing."""
-    close = difflib.get_close_matches(word, known, n=2, cutoff=0.6)
+    close = [i for i in difflib.get_close_matches(word, known, n=2, cutoff=0.76) if i != word]
     return f"Did you mean {' or '.join(close)}?" if close else ""
 
 

@@ -3,7 +3,7 @@
 `then` (or a comma) puts moves one after another, `and` (or `while`) runs them at once, brackets group.
 
     text   = group, "then" group ...        group = piece "and" piece ...        piece = move | "(" text ")"
-    move   = name [direction] [amount] [radius 1.2] [to 40deg] [seed 3] [smooth] [for 2]
+    move   = name [direction] [amount] [radius 1.2] [to 40deg] [seed 3] [smooth] [for 2 | for 2s]
     amount = 40deg | 0.5 (near distances) | 1.2m | 2x (zoom) | any of them with /s, a speed
 """
 
@@ -41,8 +41,8 @@ _DIRECTION_ALIASES = {
     "counter-clockwise": "ccw",
     "anticlockwise": "ccw",
 }
-_DIRECTIONS = {i: i for i in (*SIDES, *HEIGHTS, *DEPTHS, *TURNS)} | _DIRECTION_ALIASES
-_EASES: dict[str, Ease] = {i: i for i in get_args(Ease)} | {"ease-in-out": "smooth", "eased": "smooth"}
+DIRECTIONS = {i: i for i in (*SIDES, *HEIGHTS, *DEPTHS, *TURNS)} | _DIRECTION_ALIASES
+EASE_WORDS: dict[str, Ease] = {i: i for i in get_args(Ease)} | {"ease-in-out": "smooth", "eased": "smooth"}
 _UNITS: dict[str, tuple[Measure, float]] = {
     **dict.fromkeys(("deg", "degree", "degrees", "°"), ("deg", 1.0)),
     **dict.fromkeys(("turn", "turns"), ("deg", 360.0)),
@@ -64,14 +64,15 @@ def move(
     seed: int | None = None,
     ease: Ease = "linear",
     share: float = 1.0,
+    seconds: float | None = None,
 ) -> Move:
     """A move from Python: `move("orbit", "left", 40, radius="1.2m")`. A bare number is in the move's own unit.
 
     `radius` is the one distance a move may have: the orbit's radius, the subject's distance, the sway.
     """
     word = name.lower()
-    facing = _DIRECTIONS.get(direction.lower(), direction) if direction else None
-    chosen = _resolve(word, facing)
+    facing = DIRECTIONS.get(direction.lower(), direction) if direction else None
+    chosen = resolve(word, facing)
     unit = KINDS[chosen].amount.unit if KINDS[chosen].amount else "near"  # type: ignore[union-attr]
     return Move(
         chosen,
@@ -82,6 +83,7 @@ def move(
         seed,
         ease,
         share,
+        seconds,
     )
 
 
@@ -170,23 +172,23 @@ class _Reader:
                 raise self.error(f"one {key} for {name}, not two")
             found[key] = value
         direction = cast("str | None", found.get("direction"))
-        return Move(_resolve(name, direction), **found)  # type: ignore[arg-type]
+        return Move(resolve(name, direction), **found)  # type: ignore[arg-type]
 
     def word(self, name: str) -> tuple[str, object]:
         """One property of the move being read."""
         word = self.peek()
         if _is_number(word):
-            own = KINDS[_resolve(name, None)].amount
+            own = KINDS[resolve(name, None)].amount
             return "amount", self.quantity("x" if own and own.unit == "x" else "near")
         self.at += 1
         if word == "ease" and self.peek() in ("in", "out"):
             word, self.at = f"ease-{self.peek()}", self.at + 1
-        if word in _EASES:
-            return "ease", _EASES[word]
-        if word in _DIRECTIONS:
-            return "direction", _DIRECTIONS[word]
+        if word in EASE_WORDS:
+            return "ease", EASE_WORDS[word]
+        if word in DIRECTIONS:
+            return "direction", DIRECTIONS[word]
         if word in _DISTANCE_WORDS:
-            expected = KINDS[_resolve(name, None)].distance_word
+            expected = KINDS[resolve(name, None)].distance_word
             if word != expected:
                 self.at -= 1
                 raise self.error(f"`{expected}`" if expected else f"no distance for {name}")
@@ -196,9 +198,11 @@ class _Reader:
         if word == "seed":
             return "seed", self.whole()
         if word == "for":
-            return "share", self.number()
+            return self.duration()
         self.at -= 1
-        known = [*_DIRECTIONS, *_EASES, *_DISTANCE_WORDS, "to", "seed", "for", "then", "and", "while", *KINDS]
+        if word in KINDS or word in ALIASES:
+            raise self.error("`then` or `and` between two moves", f"Say `{name} ..., then {word} ...`, or `and`.")
+        known = [*DIRECTIONS, *EASE_WORDS, *_DISTANCE_WORDS, "to", "seed", "for", "then", "and", "while"]
         raise self.error(f"a direction, an amount, an easing, `then` or `and` for {name}", near_spelling(word, known))
 
     def number(self) -> float:
@@ -206,6 +210,11 @@ class _Reader:
             raise self.error("a number")
         self.at += 1
         return float(self.tokens[self.at - 1])
+
+    def duration(self) -> tuple[str, float]:
+        """`2s` is that many seconds, `2` a share of the time."""
+        value = self.number()
+        return ("seconds" if self.take("s", "sec", "second", "seconds") else "share"), value
 
     def whole(self) -> int:
         word = self.peek()
@@ -226,7 +235,7 @@ class _Reader:
         return Quantity(value * scale, unit, per_second)
 
 
-def _resolve(word: str, direction: str | None) -> str:
+def resolve(word: str, direction: str | None) -> str:
     """The move that a name or an alias means in this direction."""
     names = ALIASES.get(word, (word,))
     return next((i for i in names if i in KINDS and direction in KINDS[i].directions), names[0])

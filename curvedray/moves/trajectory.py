@@ -20,7 +20,7 @@ from curvedray.cameras.lens import Array as AnyArray
 from curvedray.errors import InputError
 from curvedray.moves.actions import Array, Rig, Stage, changes
 from curvedray.moves.move import Step
-from curvedray.moves.text import parse_moves
+from curvedray.moves.phrases import read_moves
 
 SLOWEST_FPS = 1e-3  # frames per second; its inverse is the fastest
 MOST_FRAMES = 100_000  # over an hour of film; more is a slip of the finger that would fill the memory
@@ -50,11 +50,15 @@ def trajectory(
         check_near(near)
     if not all(math.isfinite(angle) for angle in (yaw, pitch)):
         raise InputError("first camera", "finite angles in degrees", f"yaw {yaw}, pitch {pitch}")
-    step = parse_moves(moves) if isinstance(moves, str) else moves
+    step = read_moves(moves) if isinstance(moves, str) else moves
     if not isinstance(step, Step):
         raise InputError("moves", "text such as `orbit left 40deg`, or moves as values", kind_of(moves))
+    seconds = (frames - 1) / fps
+    if step.seconds is not None and step.seconds > seconds * (1 + 1e-9) > 0:
+        fix = "Make it longer (more frames, or a lower frame rate), or the moves shorter."
+        raise InputError("moves", f"at most the {seconds:.3g} s that there are", f"{step.seconds:.3g} s", fix)
     start = Rig.change(np.zeros(1), yaw=np.deg2rad([yaw]), pitch=np.deg2rad([pitch]))
-    stage = Stage(lens, unit, near, (frames - 1) / fps)
+    stage = Stage(lens, unit, near, seconds)
     rig = start + changes(step, np.linspace(0.0, 1.0, frames), start, stage)
     dtype = lens.focal.dtype
     seen = lens.zoomed(torch.from_numpy(np.exp(rig.zoom)).to(dtype)) if rig.zoom.any() else lens

@@ -29,6 +29,8 @@ def moves(draw: st.DrawFn) -> Move:
         "share": draw(number.filter(lambda x: x > 0)),
         "ease": draw(st.sampled_from(list(EASES))),
     }
+    if draw(st.booleans()):
+        fields |= {"share": 1.0, "seconds": draw(st.floats(1e-3, 1e4))}
     if kind.directions:
         fields["direction"] = draw(st.sampled_from(kind.directions))
     if kind.amount and draw(st.booleans()):
@@ -104,10 +106,13 @@ def test_every_alias_is_a_move() -> None:
         ("orbit lefft 3deg", "lefft.*Did you mean left"),
         ("orbit left 3deg radus 2", "radus.*Did you mean radius"),
         ("pan", "left or right"),
-        ("pan up 3deg", "left or right.*up"),
+        ("pan up 3deg", "left or right.*up.*say tilt up"),
+        ("dolly left 1", "in or out.*left.*say truck left"),
+        ("truck up 1", "say pedestal up"),
+        ("pan left tilt up 10deg", "`then` or `and` between two moves.*tilt"),
         ("pan left 0.5", "degrees.*truck"),
         ("truck left 30deg", "a length.*30deg"),
-        ("pan left left 3deg", "one direction"),
+        ("pan left right 3deg", "one direction"),
         ("pan left 3deg 4deg", "one amount.*4"),
         ("pan left -3deg", "direction says the sign"),
         ("pan left 1e999deg", "at most 360000deg"),
