@@ -166,7 +166,7 @@ def stacked(paths: Sequence[Cameras]) -> Cameras:
 def check_near(near: float) -> None:
     """The near distance: a positive length that turns no translation into nothing or infinity."""
     if not SMALLEST_NEAR <= near <= 1 / SMALLEST_NEAR:  # nor NaN
-        raise InputError("the near distance", f"a number from {SMALLEST_NEAR:g} to {1 / SMALLEST_NEAR:g}", near)
+        raise InputError("near", f"a near distance from {SMALLEST_NEAR:g} to {1 / SMALLEST_NEAR:g}", near)
 
 
 def inverse_pose(pose: Float[Tensor, "*batch 4 4"]) -> Float[Tensor, "*batch 4 4"]:

@@ -79,7 +79,7 @@ class Stage:
             return quantity.value
         if self.near is None or self.unit == "arbitrary":
             expected = "metres, such as 1.2m" if wanted == "m" else "plain numbers"
-            fix = "Or give the near distance in metres, to convert." if self.unit != "arbitrary" else ""
+            fix = "Or give near=, the near distance in metres, to convert." if self.unit != "arbitrary" else ""
             raise InputError("length", f"{expected}, as the unit is {self.unit}", quantity, fix)
         return quantity.value * self.near if wanted == "m" else quantity.value / self.near
 

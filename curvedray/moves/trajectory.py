@@ -45,7 +45,7 @@ def trajectory(
     """
     lens, frames = as_lens(lens), _checked_frames(frames)
     if not SLOWEST_FPS <= fps <= 1 / SLOWEST_FPS:
-        raise InputError("frame rate", f"from {SLOWEST_FPS:g} to {1 / SLOWEST_FPS:g} frames per second", fps)
+        raise InputError("fps", f"from {SLOWEST_FPS:g} to {1 / SLOWEST_FPS:g} frames per second", fps)
     if near is not None:
         check_near(near)
     if not all(math.isfinite(angle) for angle in (yaw, pitch)):

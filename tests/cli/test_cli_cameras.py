@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 from curvedray.cameras.named_lenses import named_lens
 from curvedray.cli import app
 from curvedray.cli.shared import pixels, reader_options
-from curvedray.cli.wording import in_options
 from curvedray.errors import InputError
 from curvedray.formats import read_cameras, write_cameras
 from curvedray.moves.trajectory import trajectory
@@ -221,20 +220,14 @@ def test_coordinates_of_a_map_keep_their_digits(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["describe", "--move", "dolly in 2m"], "the near distance (--near) in metres"),
-        (["describe", "--move", "static", "--near", "0"], "the near distance (--near)"),
+        (["describe", "--move", "dolly in 2m"], "Or give --near, the near distance in metres"),
+        (["describe", "--move", "static", "--near", "0"], "--near: expected a near distance from"),
     ],
 )
 def test_errors_speak_of_options(words: list[str], said: str) -> None:
     result = subprocess.run([sys.executable, "-m", "curvedray", "cameras", *words], capture_output=True, text=True)
     assert result.returncode == 2
     assert said in " ".join(result.stderr.split())
-
-
-def test_arguments_become_options() -> None:
-    assert in_options("Choose one: format='tum'.") == "Choose one: --format tum."
-    assert in_options("Say otherwise with lens= (and size=).") == "Say otherwise with --lens (and --size)."
-    assert in_options("a shutter=3 stays") == "a shutter=3 stays"
 
 
 def test_what_was_understood_is_said_back(tmp_path: Path) -> None:
