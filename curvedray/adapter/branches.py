@@ -32,6 +32,7 @@ class RadialHead(nn.Module):
             self.interval.bias.copy_(torch.tensor([0.0, WIDEST_INTERVAL]))
 
     def forward(self, h: Float[Tensor, "b n dim"]) -> RadialInterval:
+        """(mu, sigma) = Linear(SiLU(Linear(LayerNorm(h)))), both ends of the interval held within bounds."""
         with torch.autocast(h.device.type, enabled=False):  # a radius is geometry
             mu, sigma = self.interval(F.silu(self.hidden(self.norm(h)))).float().unbind(-1)
             return bounded_interval(mu, sigma, self.log_radius)

@@ -7,7 +7,7 @@ import multiprocessing
 import statistics
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import torch
 import torch.nn.functional as F
@@ -16,12 +16,11 @@ from torch import Tensor
 from curvedray.bench.accuracy import DIM, coefficient_error, gradient_error, intervals, moving_cameras
 from curvedray.bench.harness import Measurement, interleaved, peak_growth, ratio, threads
 from curvedray.cameras import Lens, TokenGrid
-from curvedray.encoding.attention import curved_ray_attention
-from curvedray.encoding.curved import OFFSETS, default_frequencies
-from curvedray.encoding.geometry import Geometry
+from curvedray.encoding.attention import CurvedEncoding, curved_ray_attention
+from curvedray.encoding.curved import default_frequencies
 from curvedray.encoding.kernels import compiled, eager
 
-REAL, SMALL = TokenGrid(21, 30, 52), TokenGrid(8, 15, 26)
+REAL, SMALL, TINY = TokenGrid(21, 30, 52), TokenGrid(8, 15, 26), TokenGrid(5, 8, 12)
 
 
 @dataclass(frozen=True)
@@ -62,17 +61,23 @@ class Scene:
         return torch.cat([F.scaled_dot_product_attention(frame, k, v) for frame in frames], -2)
 
     def curved(self, q: Tensor, k: Tensor, v: Tensor, mu: Tensor, sigma: Tensor) -> Tensor:
+        """The drop-in call, which makes its encoding."""
         seen = self.cameras[: self.queries.frames]
         call = partial(curved_ray_attention, breakpoints=self.num, query_cameras=seen, query_grid=self.queries)
         return call(q, k, v, self.cameras, self.grid, mu, sigma, backend="fast")
 
-    def eager(self, q: Tensor, k: Tensor, v: Tensor, mu: Tensor, sigma: Tensor) -> Tensor:
-        return eager.attention(q, k, v, self.view, mu, sigma, self.num)
+    def encoded(self, q: Tensor, k: Tensor, v: Tensor, mu: Tensor, sigma: Tensor) -> Tensor:
+        """A block's call, whose encoding was made once for the pass."""
+        return self.encoding.attention(q, k, v, mu, sigma)
 
-    @property
-    def view(self) -> Geometry:
-        frequencies, offsets = default_frequencies(self.grid, DIM), torch.tensor(OFFSETS)
-        return Geometry.between(self.cameras, self.grid, self.cameras[: self.queries.frames], frequencies, offsets)
+    def eager(self, q: Tensor, k: Tensor, v: Tensor, mu: Tensor, sigma: Tensor) -> Tensor:
+        return eager.attention(q, k, v, self.encoding.geometry, mu, sigma, self.num)
+
+    @cached_property
+    def encoding(self) -> CurvedEncoding:
+        seen = self.cameras[: self.queries.frames]
+        make = partial(CurvedEncoding.between, breakpoints=self.num, query_cameras=seen, query_grid=self.queries)
+        return make(self.cameras, self.grid, default_frequencies(self.grid, DIM), backend="fast")
 
     def forward(self, attend: Callable[..., Tensor]) -> Callable[[], Tensor]:
         return partial(torch.no_grad()(attend), *self.inputs)
@@ -93,6 +98,7 @@ def measure(quick: bool = False) -> Iterator[Measurement]:
         yield Measurement("compiled kernel available (0: everything below is the eager form)", 0.0, "", 1.0, True)
     yield from real_size(effort)
     yield from small_size(effort)
+    yield from encoding_at_hand(effort)
     yield from digits()
     yield from threading(effort)
     yield from memory(quick)
@@ -122,6 +128,18 @@ def small_size(effort: Effort) -> Iterator[Measurement]:
         times = interleaved({n: wrap(way) for n, way in two(scene)}, effort.small_rounds)
         what = f"fast / plain attention, {name}, 8 x 15 x 26 tokens"
         yield Measurement(what, ratio(times, "fast", "plain"), target=1.25)
+
+
+def encoding_at_hand(effort: Effort) -> Iterator[Measurement]:
+    """A block's call, on one thread, where fixed costs weigh most: its cameras were seen to before."""
+    for grid, target in ((SMALL, 1.10), (TINY, 1.30)):
+        scene = Scene(grid)
+        ways = {name: scene.forward(way) for name, way in (("plain", scene.plain), ("encoded", scene.encoded))}
+        with threads(1):
+            times = interleaved(ways, effort.small_rounds * SMALL.tokens // grid.tokens)
+        size = f"{grid.frames} x {grid.rows} x {grid.cols} tokens"
+        what = f"fast, encoding at hand / plain attention, forward, one thread, {size}"
+        yield Measurement(what, ratio(times, "encoded", "plain"), target=target)
 
 
 def digits() -> Iterator[Measurement]:

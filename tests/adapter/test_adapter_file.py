@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tiny_wan import attached, path, seen, tiny_transformer
+from tiny_wan import attached, path, seen, tiny_folder, tiny_transformer
 from torch import Tensor
+from typer.testing import CliRunner
 
 from curvedray.adapter.adapter import Adapter
 from curvedray.adapter.branches import GeometricAttention
@@ -22,9 +23,10 @@ from curvedray.adapter.file import load_adapter, save_adapter
 from curvedray.adapter.ucpe import ucpe_heads
 from curvedray.adapter.view import View, camera_map
 from curvedray.cameras import Cameras, Lens, TokenGrid
+from curvedray.cli import app
 from curvedray.encoding.relative import relative_encoding
 from curvedray.errors import InputError
-from curvedray.models.wan import SHAPES, wan_transformer
+from curvedray.models.wan import SHAPES, Wan, wan_transformer
 
 DATA = Path(__file__).parents[1] / "goldens"
 
@@ -187,6 +189,29 @@ def test_ucpe_checkpoints_are_adapters_known_by_their_keys(tmp_path: Path) -> No
     save_file(stored, tmp_path / "short.safetensors")
     with pytest.raises(InputError, match=r"no blocks\.2\.q_proj\.bias"):
         load_adapter(tmp_path / "short.safetensors", transformer)
+
+
+def test_ucpes_weights_work_from_the_command_line(tmp_path: Path) -> None:
+    tiny_folder(tmp_path / "wan")
+    transformer = Wan.load(tmp_path / "wan").transformer
+    weights = attached("ucpe", transformer, woken=True, ucpe_conventions=True).state_dict()
+    save_file(ucpe_names(weights), tmp_path / "ucpe.safetensors")
+    options = [
+        "--frames",
+        "5",
+        "--size",
+        "48x32",
+        "--steps",
+        "1",
+        "--move",
+        "orbit left 40deg",
+        "--lens",
+        "fisheye-160",
+    ]
+    model = ["--model", str(tmp_path / "wan"), "--adapter", str(tmp_path / "ucpe.safetensors")]
+    result = CliRunner().invoke(app, ["generate", "a cat", *model, *options, "-o", str(tmp_path / "cat.mp4")])
+    assert result.exception is None, result.output
+    assert (tmp_path / "cat.mp4").stat().st_size > 0
 
 
 @pytest.mark.parametrize("ending", ["pt", "ckpt", "pth"])
