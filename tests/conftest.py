@@ -8,7 +8,37 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
+# Files that run whole commands, trainings, films or campaigns; `make test-fast` leaves them out.
+WHOLE = {
+    "cli/test_train_cli.py",
+    "data/test_cache.py",
+    "evaluate/test_embedded_scores.py",
+    "evaluate/test_evaluate_estimators.py",
+    "evaluate/test_evaluate_run.py",
+    "formats/test_formats_fuzz.py",
+    "generation/test_filmed.py",
+    "generation/test_recipe.py",
+    "models/test_embedded_shipped.py",
+    "models/test_wan.py",
+    "paper/test_paper.py",
+    "test_bench.py",
+    "test_demo.py",
+    "test_examples.py",
+    "test_extras.py",
+    "test_site.py",
+    "torture/test_short.py",
+    "training/test_run.py",
+    "training/test_survives.py",
+    "training/test_train.py",
+    "world/test_preview.py",
+}
 PROMPT = "a red ball and a blue box in a desert courtyard"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.relative_to(Path(__file__).parent).as_posix() in WHOLE:
+            item.add_marker(pytest.mark.whole)
 
 
 @pytest.fixture(scope="session")

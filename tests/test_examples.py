@@ -5,7 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from PIL import Image
 
 from curvedray.adapter.adapter import Adapter
@@ -14,7 +13,6 @@ from curvedray.media.video import read_video
 from curvedray.models.embedded.model import EmbeddedModel, EmbeddedShape, load_embedded, save_embedded
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-pytestmark = pytest.mark.whole
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 
 

@@ -21,7 +21,6 @@ def site(tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.mark.whole
 def test_nothing_is_fetched_when_a_page_is_read(site):
     pages = list(site.rglob("*.html"))
     assert len(pages) > 20
@@ -32,7 +31,6 @@ def test_nothing_is_fetched_when_a_page_is_read(site):
         assert fetched == [], page.name
 
 
-@pytest.mark.whole
 def test_the_reference_has_every_public_name_and_room(site):
     import curvedray
 
