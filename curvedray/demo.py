@@ -1,4 +1,4 @@
-"""The first thing a stranger runs: the embedded model films one scene, beside the exact truth of the same camera.
+"""The first thing a stranger runs: the embedded model films one scene, beside the exact rendering of the same camera.
 
 t frame   h w pixels
 """
@@ -17,7 +17,7 @@ from curvedray.formats import write_cameras
 from curvedray.generation.film import Generated
 from curvedray.generation.generate import generate
 from curvedray.generation.parts import Parts
-from curvedray.media.distances import radial_picture
+from curvedray.media.distances import distance_limits, radial_picture, with_scale
 from curvedray.media.image import write_png
 from curvedray.media.pictures import contact_sheet, enlarged
 from curvedray.media.video import write_gif, write_video
@@ -42,7 +42,7 @@ class Take:
 
     name: str
     made: Generated
-    exact: Rendered
+    exact: Rendered  # at the size the generated frames are shown at
 
     @classmethod
     def film(cls, parts: Parts, name: str, prompt: str, move: str, lens: str, seed: int = 0) -> "Take":
@@ -71,14 +71,17 @@ class Take:
         exact = self.exact.radius[::stride] / RadialMap.from_metric(self.exact.radius, self.exact.valid).near
         size = exact.shape[1:]
         big = torch.nn.functional.interpolate(predicted[:, None], size, mode="nearest")[:, 0]
-        pictures = radial_picture(torch.cat([big, exact]), torch.cat([big > 0, self.exact.valid[::stride]]))
+        radii, valid = torch.cat([big, exact]), torch.cat([big > 0, self.exact.valid[::stride]])
+        limits = distance_limits(radii, valid)
         frames = [f"frame {i * stride}" for i in range(grid.frames)]
-        return contact_sheet(pictures, grid.frames, [f"predicted, {i}" for i in frames] + ["exact"] * grid.frames)
+        labels = [f"predicted, {i}" for i in frames] + ["exact"] * grid.frames
+        sheet = contact_sheet(radial_picture(radii, valid, limits), grid.frames, labels)
+        return with_scale(sheet, limits, "near distances")
 
 
 @dataclass(frozen=True)
 class DemoFiles:
-    """What the demo wrote, and the sentence that says each path."""
+    """What the demo wrote, and a sentence that describes each lens's path."""
 
     files: tuple[Path, ...]
     says: tuple[str, ...]
@@ -99,21 +102,16 @@ def demo(
         tick(len(says), total, f"{move}, {name}")
         take = Take.film(parts, name, prompt, move, name)
         fps = take.made.fps
-        both = torch.cat([take.frames, take.exact.frames], 2)
         notes = {"prompt": prompt, "move": move, "lens": name, "model": parts.model.name or "embedded"}
-        # The film alone and its cameras beside it: what `curvedray evaluate` scores in this folder.
-        cameras = folder / f"{name}-film-cameras.json"
+        both = torch.cat([take.frames, take.exact.frames], 2)
+        beside = beside_path(both, take.made.cameras, f"{move}: generated, exact")
+        cameras = folder / f"{name}-cameras.json"  # where `curvedray evaluate` looks for them
         write_cameras(take.made.cameras, cameras, format="curvedray")
         files += [
-            write_video(take.frames, folder / f"{name}-film.mp4", fps, metadata=notes),
+            write_video(beside, folder / f"{name}-exact.mp4", fps, metadata=notes),
+            write_gif(both, folder / f"{name}-exact.gif", fps),
+            write_video(take.frames, folder / f"{name}.mp4", fps, metadata=notes),
             cameras,
-            write_video(
-                beside_path(both, take.made.cameras, f"{move}: generated, exact"),
-                folder / f"{name}.mp4",
-                fps,
-                metadata=notes,
-            ),
-            write_gif(both, folder / f"{name}.gif", fps),
             write_png(contact_sheet(*_rows([take])), folder / f"{name}.png"),
             write_png(take.distances(), folder / f"{name}-distances.png"),
         ]
@@ -127,6 +125,6 @@ def demo(
 
 
 def _rows(takes: list[Take]) -> tuple[Tensor, int, list[str]]:
-    """A contact sheet's frames, columns and labels: two rows a take."""
+    """A contact sheet's frames, columns and labels: two rows per take."""
     rows = [take.rows() for take in takes]
     return torch.cat([frames for frames, _ in rows]), SHOWN, [label for _, labels in rows for label in labels]

@@ -12,9 +12,9 @@ from curvedray.errors import InputError
 EXTRAS = {
     "generate": (
         "the commands, camera files, videos and generation",
-        ("av", "diffusers", "jinja2", "pillow", "pydantic", "rich", "safetensors", "scipy", "typer"),
+        ("av", "jinja2", "pillow", "pydantic", "rich", "safetensors", "scipy", "typer"),
     ),
-    "wan": ("Wan's text encoder", ("accelerate", "ftfy", "sentencepiece", "transformers")),
+    "wan": ("Wan", ("accelerate", "diffusers", "ftfy", "sentencepiece", "transformers")),
     "train": ("training", ("accelerate",)),
     "sfm": ("COLMAP files, and scoring videos with structure from motion", ("pycolmap",)),
     "exr": ("OpenEXR pictures of distances", ("openexr",)),

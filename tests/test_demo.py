@@ -1,12 +1,17 @@
 """The demo writes everything it says, and nothing else."""
 
 import json
+import os
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from curvedray.cli import app
+from curvedray.cli.demo import command_name
 from curvedray.demo import LENSES
 from curvedray.formats import read_cameras
 from curvedray.media.image import read_image
@@ -36,8 +41,10 @@ def test_its_video_and_camera_file_agree(made):
     folder, _ = made
     for name in LENSES:
         video = read_video(folder / f"{name}.mp4").frames
-        assert len(video) == read_cameras(folder / f"{name}-film-cameras.json").frames == 17
-        assert video.shape[2] > 2 * 384
+        cameras = read_cameras(folder / f"{name}-cameras.json")
+        assert len(video) == cameras.frames == 17
+        assert video.shape[1:3] == (4 * cameras.lens.size[1], 4 * cameras.lens.size[0])
+        assert read_video(folder / f"{name}-exact.mp4").frames.shape[2] > 2 * 384
         assert (read_image(folder / f"{name}.png").float().std((0, 1)) > 20).all()
 
 
@@ -48,4 +55,20 @@ def test_its_folder_can_be_evaluated(made, tmp_path):
     report = json.loads(result.stdout)
     assert (report["scored"], report["failed"]) == (len(LENSES), 0)
     assert (report["estimator"], report["stride"]) == ("embedded", 4)
-    assert {path.stem for path in (tmp_path / "report" / "videos").iterdir()} == {f"{name}-film" for name in LENSES}
+    assert {path.stem for path in (tmp_path / "report" / "videos").iterdir()} == set(LENSES)
+
+
+def test_the_next_command_runs_as_printed(monkeypatch, tmp_path):
+    """Regression: after `make demo` the printed command was not found, as nothing had put it on the PATH."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    said = subprocess.run([*shlex.split(command_name()), "--version"], capture_output=True, text=True)
+    assert said.stdout.startswith("curvedray ")
+    script = tmp_path / "my env" / "curvedray"
+    script.parent.mkdir()
+    script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m curvedray "$@"\n')
+    script.chmod(0o755)
+    monkeypatch.setattr(sys, "argv", [str(script), "demo"])
+    monkeypatch.chdir(tmp_path)
+    assert command_name() == "'my env/curvedray'"
+    run = subprocess.run(f"{command_name()} --version", shell=True, capture_output=True, text=True, env=os.environ)
+    assert run.stdout.startswith("curvedray "), run.stderr

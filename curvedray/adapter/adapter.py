@@ -43,6 +43,7 @@ class Adapter(nn.Module):
         self._hooks: list[torch.utils.hooks.RemovableHandle] = []
         self._froze: list[nn.Parameter] = []
         self._host: weakref.ref[nn.Module] | None = None
+        self.host_identity: BaseIdentity | None = None  # of the transformer it is attached to, as it was then
         _check_free(transformer)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
@@ -82,7 +83,9 @@ class Adapter(nn.Module):
         if self._host is not None:
             raise InputError("adapter", "an adapter that is not attached", "one that is", "Call detach() first.")
         _check_free(transformer)
-        check_base(self.base, BaseIdentity.of(transformer), any_weights)
+        identity = BaseIdentity.of(transformer)
+        check_base(self.base, identity, any_weights)
+        self.host_identity = identity
         self._froze = [p for p in transformer.parameters() if p.requires_grad]
         for parameter in self._froze:
             parameter.requires_grad_(False)
@@ -101,7 +104,7 @@ class Adapter(nn.Module):
             hook.remove()
         for parameter in self._froze:
             parameter.requires_grad_(True)
-        self._hooks, self._froze, self._host = [], [], None
+        self._hooks, self._froze, self._host, self.host_identity = [], [], None, None
 
     @contextmanager
     def viewing(

@@ -126,7 +126,7 @@ def generate(
     from curvedray.cli.progress import progress_bar
     from curvedray.cli.shared import pixels
     from curvedray.cli.threads import set_threads
-    from curvedray.errors import InputError
+    from curvedray.errors import InputError, quoted
     from curvedray.formats import read_cameras
     from curvedray.generation.film import cost_of
     from curvedray.generation.parts import NO_ADAPTER, load_parts
@@ -199,7 +199,7 @@ def generate(
     if not parts.model.name:
         console.print(EMBEDDED, markup=False)
     for notice in recipes[0].shot.notices:
-        console.print(notice, markup=False)
+        console.print(quoted(notice), markup=False)
     if settings.zoom > 1:
         console.print(f"{settings.width} x {settings.height} pixels, written {settings.zoom} times larger")
     cost = cost_of(parts, recipes[0].shot)
@@ -211,7 +211,7 @@ def generate(
             with progress_bar("denoising") as tick:
                 written = make_video(parts, recipe, outputs[number], tick=tick, beside_exact=beside_exact)
             if not as_json:
-                console.print("wrote " + ", ".join(str(file) for file in written), markup=False)
+                console.print("wrote " + ", ".join(quoted(file) for file in written), markup=False)
         files = [str(file) for file in written]
         notices = list(recipe.shot.notices)
         reports.append({"files": files, "cost": asdict(cost), "notices": notices, "recipe": recipe.to_json()})

@@ -6,6 +6,7 @@ b clip   c lt lh lw latent channel, frame, row, column   t h w video frame, row,
 import logging
 from collections.abc import Sequence
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,8 +15,9 @@ from torch import Tensor
 
 from curvedray.adapter.adapter import Adapter
 from curvedray.cameras import Cameras, Lens, stacked
+from curvedray.errors import InputError
 from curvedray.generation.film import Callback, Generated, Given, film, guided_velocity, noise_for, sampled
-from curvedray.generation.parts import Parts
+from curvedray.generation.parts import Parts, load_parts
 from curvedray.generation.settings import Settings
 from curvedray.generation.shot import CameraPath, Shot, cameras_for
 from curvedray.models.interface import VideoModel
@@ -26,12 +28,12 @@ log = logging.getLogger(__name__)
 
 
 def generate(
-    model: VideoModel,
+    model: VideoModel | str,
     prompt: str,
     cameras: CameraPath = "static",
     *,
     lens: Lens | str | None = None,
-    adapter: Adapter | None = None,
+    adapter: Adapter | str | Path | None = None,
     radial: RadialMap | None = None,
     negative_prompt: str | None = None,
     num_frames: int | None = None,
@@ -54,10 +56,19 @@ def generate(
 ) -> Generated:
     """A video of `prompt` seen through `cameras`: Cameras, moves in words such as "orbit left 40deg", or poses (t 4 4).
 
-    Names follow diffusers' WanPipeline. The adapter must be attached to the model's transformer. A radial map
-    replaces the predicted radii where it is valid, for an adapter trained with MixForcing. `near`, in metres, turns
-    metric cameras into the near distances that models are trained in; a radial map brings its own.
+    Names follow diffusers' WanPipeline. A model's name ("embedded", a Wan folder or hub id) and an adapter's file are
+    loaded for this one video; to make many, load them once (`load_parts`): an Adapter must be attached to the model's
+    transformer. A radial map replaces the predicted radii where it is valid, for an adapter trained with MixForcing.
+    `near`, in metres, turns metric cameras into the near distances that models are trained in; a map brings its own.
     """
+    if isinstance(model, str) or isinstance(adapter, str | Path):
+        if isinstance(adapter, Adapter):
+            raise InputError("adapter", "a file's name beside a model's name", "an adapter of another model")
+        own = load_parts(model, adapter)
+        model, adapter = own.model, own.adapter
+        borrowed = adapter
+    else:
+        borrowed = None
     shot = Shot.of(
         model,
         prompt,
@@ -81,7 +92,11 @@ def generate(
     for notice in shot.notices:
         log.warning(notice)
     given = Given(latents, prompt_embeds, negative_prompt_embeds)
-    return film(Parts(model, adapter, radial), shot, callback_on_step_end, given)
+    try:
+        return film(Parts(model, adapter, radial), shot, callback_on_step_end, given)
+    finally:
+        if borrowed is not None:
+            borrowed.detach()
 
 
 def generate_batch(

@@ -53,8 +53,8 @@ class Source:
 class Parts:
     """A model, an adapter attached to it, a radial map, and the files they came from.
 
-    `base` is computed when it is first asked for and kept: a recipe is checked against it. Whoever changes a model's
-    weights makes new Parts.
+    `base` says which weights film, for recipes: an attached adapter saw them when it froze them, else they are looked
+    at when it is first asked for. Whoever changes a model's weights later attaches its adapter anew, in new Parts.
     """
 
     model: VideoModel
@@ -65,7 +65,8 @@ class Parts:
 
     @cached_property
     def base(self) -> BaseIdentity:
-        return BaseIdentity.of(self.model.transformer)
+        seen = None if self.adapter is None else self.adapter.host_identity
+        return seen or BaseIdentity.of(self.model.transformer)
 
     def check_map(self) -> None:
         """Only an adapter trained with MixForcing knows what to do with a map."""

@@ -20,7 +20,7 @@ from curvedray.inputs import first_line, parsed_json, read_text
 from curvedray.models.flow import TRAIN_TIMESTEPS
 from curvedray.models.interface import Defaults
 
-needed("diffusers", "transformers", "accelerate")
+needed("diffusers")
 
 from diffusers import AutoencoderKLWan, WanPipeline, WanTransformer3DModel  # noqa: E402
 
@@ -88,6 +88,7 @@ class Wan:
         By default on a GPU if there is one, in bfloat16 there and float32 on a CPU; the VAE is always float32.
         `offload` keeps on the GPU only the part at work. Training from a latent cache needs neither text nor VAE.
         """
+        needed("transformers", "accelerate")
         device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         dtype = dtype or (torch.float32 if device.type == "cpu" else torch.bfloat16)
         missing: dict[str, None] = {} if text else {"text_encoder": None, "tokenizer": None}

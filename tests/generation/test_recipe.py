@@ -14,6 +14,7 @@ from curvedray.adapter.file import save_adapter
 from curvedray.cli import app
 from curvedray.errors import InputError
 from curvedray.formats import read_cameras, write_cameras
+from curvedray.generation.generate import generate
 from curvedray.generation.parts import Parts, Source, load_parts
 from curvedray.generation.recipe import VideoRecipe, new_recipe, read_recipe
 from curvedray.generation.write import check_output, make_video
@@ -43,6 +44,17 @@ def test_a_recipe_survives_json(folder: Path) -> None:
     del broken["settings"]["steps"]
     with pytest.raises(InputError, match="settings: steps"):
         VideoRecipe.from_json(broken)
+
+
+def test_names_of_a_model_and_an_adapter_do_for_one_video(folder: Path) -> None:
+    small = {"num_frames": 5, "height": 32, "width": 48, "num_inference_steps": 1}
+    model, adapter = Wan.load(folder / "wan"), folder / "adapter.safetensors"
+    named = generate(str(folder / "wan"), "a cat", adapter=str(adapter), **small)
+    for _ in range(2):  # the adapter is detached again, so that the model is free for the next
+        mixed = generate(model, "a cat", adapter=adapter, **small)
+    assert (named.frames.int() - mixed.frames.int()).abs().max() <= 1
+    with pytest.raises(InputError, match="a file's name"):
+        generate(str(folder / "wan"), "a cat", adapter=trained(model), **small)
 
 
 def run(*arguments: object) -> str:
