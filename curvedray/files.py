@@ -8,7 +8,7 @@ import socket
 import stat
 import tempfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
@@ -58,7 +58,7 @@ def whole_file(path: str | Path) -> Iterator[Path]:
             temporary.chmod(_mode_for(path))
             os.replace(temporary, path)
         finally:
-            temporary.unlink(missing_ok=True)
+            _surely(lambda: temporary.unlink(missing_ok=True))
 
 
 @contextmanager
@@ -69,7 +69,16 @@ def scratch_folder(path: str | Path) -> Iterator[Path]:
         try:
             yield folder
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            _surely(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+
+def _surely(tidy: Callable[[], object]) -> None:
+    """Tidy up; where a signal comes in between, tidy up and then obey it."""
+    try:
+        tidy()
+    except BaseException:
+        tidy()
+        raise
 
 
 @contextmanager

@@ -71,6 +71,14 @@ def first_line(error: BaseException) -> str:
     return (str(text).splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
+def exists(path: str | Path) -> bool:
+    """Whether there is anything at a path; at a name that no disk can have, there is nothing."""
+    try:
+        return Path(path).exists()
+    except OSError:
+        return False
+
+
 def input_file(path: str | Path, what: str = "a file", limit: int | None = None) -> Path:
     """A regular file that is there, not empty and not larger than `limit` bytes; pipes and devices are refused."""
     path = Path(path)

@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -15,7 +14,7 @@ from torch import Tensor
 
 from curvedray.cameras import TokenGrid
 from curvedray.errors import InputError
-from curvedray.files import check_writable, named_file, writing
+from curvedray.files import check_writable, named_file, scratch_folder
 from curvedray.formats import write_cameras
 from curvedray.generation.film import Generated, film
 from curvedray.generation.parts import Parts
@@ -75,23 +74,20 @@ def make_video(
 def write_all(made: Generated, recipe: VideoRecipe, path: Path, *, beside_exact: bool = False) -> list[Path]:
     """Every file is finished in a folder of its own before any takes its place."""
     record = recipe.to_json()
-    with writing(str(path)):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{path.stem[:100]}-", dir=path.parent) as folder:
-            inside = Path(folder)
-            seen = enlarged(made.frames, recipe.shot.settings.zoom)
-            notes = {"recipe": json.dumps(record, sort_keys=True)}
-            write_video(seen, inside / path.name, made.fps, metadata=notes)
-            beside = {"recipe": record, "cost": asdict(made.cost)}
-            (inside / f"{path.stem}.json").write_text(json.dumps(beside, indent=1, sort_keys=True) + "\n")
-            write_cameras(made.cameras, inside / (path.stem + CAMERAS), "curvedray")
-            if beside_exact:
-                both = torch.cat([seen, exact_frames(recipe, seen.shape[2], seen.shape[1])], 2)
-                write_video(both, inside / f"{path.stem}{EXACT}{path.suffix}", made.fps)
-            _write_pictures(made, seen, inside, path.stem)
-            names = sorted((file.name for file in inside.iterdir()), key=lambda name: (name != path.name, name))
-            for name in names:
-                os.replace(inside / name, path.parent / name)
+    with scratch_folder(path) as inside:
+        seen = enlarged(made.frames, recipe.shot.settings.zoom)
+        notes = {"recipe": json.dumps(record, sort_keys=True)}
+        write_video(seen, inside / path.name, made.fps, metadata=notes)
+        beside = {"recipe": record, "cost": asdict(made.cost)}
+        (inside / f"{path.stem}.json").write_text(json.dumps(beside, indent=1, sort_keys=True) + "\n")
+        write_cameras(made.cameras, inside / (path.stem + CAMERAS), "curvedray")
+        if beside_exact:
+            both = torch.cat([seen, exact_frames(recipe, seen.shape[2], seen.shape[1])], 2)
+            write_video(both, inside / f"{path.stem}{EXACT}{path.suffix}", made.fps)
+        _write_pictures(made, seen, inside, path.stem)
+        names = sorted((file.name for file in inside.iterdir()), key=lambda name: (name != path.name, name))
+        for name in names:
+            os.replace(inside / name, path.parent / name)
     return [path.parent / name for name in names]
 
 

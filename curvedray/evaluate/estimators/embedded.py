@@ -29,7 +29,7 @@ from curvedray.evaluate.estimators.protocol import Estimate, Frames, UpAndLens, 
 from curvedray.evaluate.metrics.lens import up_directions
 from curvedray.evaluate.scores import Failure
 from curvedray.files import write_tensors
-from curvedray.inputs import MB, parsed_json, read_tensors
+from curvedray.inputs import MB, exists, parsed_json, read_tensors
 from curvedray.media.pixels import video_from_frames
 
 WEIGHTS = Path(__file__).parents[2] / "assets" / "embedded_estimator.safetensors"
@@ -134,7 +134,7 @@ def save_reader(reader: ClipReader, path: Path, floor: str, card: dict[str, Any]
 
 def load_reader(path: Path = WEIGHTS) -> tuple[ClipReader, str]:
     """The reader in the package, or another one from a file that `save_reader` wrote, and its floor."""
-    if not path.exists():
+    if not exists(path):
         fix = "Choose another estimator, or train it: experiments/embedded/estimator.py."
         raise InputError("estimator embedded", f"its weights in {path.name}", "none there", fix)
     name = f"estimator {path.name}"

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from curvedray.cameras import TokenGrid
 from curvedray.errors import InputError
 from curvedray.files import write_tensors
-from curvedray.inputs import parsed_json, read_tensors
+from curvedray.inputs import exists, parsed_json, read_tensors
 from curvedray.models.embedded.codec import SPACE, TIME, PatchCodec
 from curvedray.models.embedded.transformer import EmbeddedTransformer
 from curvedray.models.embedded.words import WordEncoder
@@ -218,6 +218,6 @@ def random_embedded(seed: int = 0) -> EmbeddedModel:
 
 def check_weights(path: Path) -> None:
     """Say what to do where the weights are not there."""
-    if not path.exists():
+    if not exists(path):
         fix = "Name another model: --model with a Wan folder or hub id, and --adapter with an adapter for it."
         raise InputError("embedded model", f"its weights in {path.name}", "none there", fix)
