@@ -74,11 +74,13 @@ def evaluate(
     from curvedray.evaluate.report import Report, compare, to_dict, to_markdown
     from curvedray.evaluate.results import ClipResult
     from curvedray.evaluate.run import score_folder
+    from curvedray.files import check_writable
 
     def say(line: str) -> None:
         console.print(line, markup=False, soft_wrap=True)
 
-    template()  # what is missing is said before hours of scoring
+    template()  # what is missing, and a folder that cannot be written to, are said before hours of scoring
+    check_writable(output / "index.html")
     jobs = match(
         videos, cameras, reference, radial, lambda video: say(f"not scored, no cameras beside it: {quoted(video)}")
     )

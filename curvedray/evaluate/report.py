@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from curvedray.errors import InputError
+from curvedray.errors import InputError, quoted
 from curvedray.evaluate.metrics import distribution, fidelity, geometry, lens, pose
 from curvedray.evaluate.results import ClipResult
 from curvedray.evaluate.run import METRICS, PROTOCOL
@@ -182,7 +182,7 @@ def summary_line(report: Report) -> str:
     doubtful = f", {len(report.suspects)} of the scored suspicious" if report.suspects else ""
     return (
         f"{len(report.scored)} clips scored, {len(report.failed)} failed{static}{doubtful}; "
-        f"every {ordinal(report.stride)} frame; estimator {report.estimator} ({report.version}); "
+        f"every {ordinal(report.stride)} frame; estimator {report.estimator} ({quoted(report.version)}); "
         "mean over clips, 95 % bootstrap interval in brackets."
     )
 

@@ -8,6 +8,7 @@ import base64
 import binascii
 import io
 import json
+import re
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -23,6 +24,8 @@ from curvedray.inputs import read_json
 
 THUMBNAILS, THUMBNAIL_WIDTH = 5, 208
 JPEG = b"\xff\xd8\xff"  # how one begins
+
+WORDS = re.compile(r"[\w .()/%+-]{1,60}")  # a metric's name, a unit: they go into Markdown and LaTeX as they are
 
 Path3x4 = list[list[list[float]]]  # (t, 3, 4), relative to the first frame, the largest translation 1
 
@@ -64,7 +67,10 @@ def saved_result(path: Path, clip: str, key: str) -> ClipResult | None:
 
 
 def check_content(result: ClipResult) -> None:
-    """What types alone do not say: poses are (t, 3, 4) and as many, pictures are base64 of a JPEG."""
+    """What types alone do not say: names are words, poses (t, 3, 4) and as many, pictures base64 of a JPEG."""
+    for score in result.scores:
+        if score.clip != result.clip or not all(WORDS.fullmatch(name) for name in (score.metric, score.unit)):
+            raise InputError("scores", "metrics and units of this clip in plain words", score.metric)
     asked, got = (_shape(path) for path in (result.requested, result.recovered))
     if asked != got or (asked != (0,) and asked[1:] != (3, 4)):
         raise InputError("poses", "two paths of (t, 3, 4)", f"{asked} and {got}")

@@ -1,5 +1,6 @@
 """The embedded model's table: a perfect reading scores zero, a shuffled one does not, and the page says so."""
 
+import argparse
 import sys
 from dataclasses import replace
 from itertools import pairwise
@@ -10,13 +11,16 @@ import pytest
 import torch
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "experiments" / "embedded"))
+from estimator import checkpoint_of, optimisers_of, restore
 from make import stages
 from rows import rows
 from score_tables import FAMILIES, WITH_MAP, write_tables
 
+from curvedray.evaluate.estimators.clip_reader import ClipReader, ReaderShape
 from curvedray.evaluate.known import AXES, ClipErrors, KnownClips, errors_of
 from curvedray.models.embedded.model import WEIGHTS
 from curvedray.paper.experiment import MAY_DIFFER
+from curvedray.training.checkpoints import latest_checkpoint, save_checkpoint
 from curvedray.training.recipe import differences
 from curvedray.world.world import world_clip
 
@@ -85,6 +89,35 @@ def test_the_page_has_the_form_of_the_results_that_were_measured(truth: KnownCli
         return heads + [line for line in lines[4:] if line and not line.startswith("|")]
 
     assert form((tmp_path / "table.md").read_text()) == form(measured)
+
+
+def test_the_estimators_training_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    """Weights, what the optimisers remember, and the step come back from safetensors and JSON."""
+
+    def begin() -> tuple[ClipReader, list[torch.optim.Optimizer], dict[torch.nn.Parameter, str]]:
+        torch.manual_seed(0)
+        reader = ClipReader(ReaderShape(("a",), ("b",), ("c",), width=16, layers=1, heads=2))
+        return reader, optimisers_of(reader), {parameter: name for name, parameter in reader.named_parameters()}
+
+    def step(reader: ClipReader, optimisers: list[torch.optim.Optimizer]) -> None:
+        sum(parameter.square().sum() for parameter in reader.parameters()).backward()
+        for optimiser in optimisers:
+            optimiser.step()
+            optimiser.zero_grad()
+
+    reader, optimisers, names = begin()
+    step(reader, optimisers)
+    saved = checkpoint_of(reader, optimisers, names, 1, argparse.Namespace(steps=3))
+    save_checkpoint(tmp_path, saved, keep=1)
+    assert not list(tmp_path.rglob("*.pt"))
+    again, others, other_names = begin()
+    found = latest_checkpoint(tmp_path)
+    assert found is not None
+    assert restore(found, again, others, other_names) == 1
+    for one, two in ((reader, optimisers), (again, others)):
+        step(one, two)
+    for a, b in zip(reader.parameters(), again.parameters(), strict=True):
+        torch.testing.assert_close(a, b)
 
 
 def test_every_adapter_is_trained_alike() -> None:

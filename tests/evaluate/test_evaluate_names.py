@@ -176,6 +176,7 @@ def test_a_damaged_result_is_scored_again(folder):
     damaged = [
         "", whole[:100], "[]", "null", '"x"', "\xff",
         json.dumps(record | {"scores": 3}), json.dumps(record | {"clip": "other"}), json.dumps(record | {"new": 1}),
+        whole.replace('"RotErr"', '"\\\\input{/etc/passwd}"'), whole.replace('"RotErr"', '"<b>|\\\\n"'),
         json.dumps(record | {"requested": [[1.0]]}), json.dumps(record | {"scores": [{"clip": "good"}]}),
         json.dumps(record | {"thumbnails": ['x" onerror="alert(1)']}), whole.replace('"seconds": ', '"seconds": 1e999'),
         json.dumps(record | {"thumbnails": [base64.b64encode(b"<svg onload=alert(1)>").decode()]}),
@@ -189,12 +190,15 @@ def test_a_damaged_result_is_scored_again(folder):
 
 def test_a_handed_on_result_cannot_put_script_into_the_page(folder):
     bad = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
-    result = ClipResult(bad, [Score(bad, bad, 1.0, bad, "lower")], lens=bad, note=bad, suspect=bad, thumbnails=[bad])
+    scores = [Score(bad, bad, 1.0, bad, "lower")]
+    result = ClipResult(bad, scores, lens=bad, note=bad, suspect=bad, thumbnails=[bad])
     page = to_html(Report([result, replace(result, clip="b", failure=bad)], bad, bad, bad, 4, bad), {bad: bad})
     assert "<script" not in page
     assert "<img src=x" not in page
-    with pytest.raises(InputError, match="base64"):
+    with pytest.raises(InputError, match="plain words"):
         check_content(result)
+    with pytest.raises(InputError, match="base64"):
+        check_content(replace(result, scores=[]))
 
 
 def test_numbers_that_json_does_not_have_are_null(folder):
@@ -289,5 +293,7 @@ def test_the_command_needs_no_cameras_option(folder):
     assert result.exit_code == 0, result.output
     assert "1 clips scored, 1 failed" in " ".join(result.output.split())
     assert "\x1b[31m[b]" not in result.output
+    taken = CliRunner().invoke(app, [*command, "-o", str(folder / "good.mp4")])
+    assert "good.mp4" in str(taken.exception)  # a file where the report's folder should be: said at once
     refused = CliRunner().invoke(app, ["evaluate", str(folder), "--recovered", str(folder / "found")])
     assert "oracle or vipe" in str(refused.exception)
