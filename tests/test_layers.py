@@ -25,7 +25,7 @@ app cli __main__
 """
 ROOMS = TABLE.split()
 RANK = {name: rank for rank, name in enumerate(ROOMS)}
-FOREIGN = {"diffusers", "transformers"}
+DOORS = {"diffusers": {"models.wan"}, "transformers": {"models.wan", "evaluate.estimators.depth_anything"}}
 HEAVY = ["scipy", "diffusers", "transformers", "matplotlib", "av", "pydantic", "typer", "rich", "PIL", "pycolmap"]
 
 
@@ -97,9 +97,10 @@ def test_no_module_imports_itself_through_others(graph):
         walk(name)
 
 
-def test_only_wan_opens_the_door_to_diffusers(imports):
-    users = {name for name, found in imports.items() if FOREIGN & {i.split(".")[0] for i in found}}
-    assert users == {"models.wan"}, "go through curvedray.models.wan"
+@pytest.mark.parametrize("foreign", DOORS)
+def test_foreign_models_come_in_by_one_door_each(imports, foreign):
+    users = {name for name, found in imports.items() if foreign in {i.split(".")[0] for i in found}}
+    assert users <= DOORS[foreign], f"{foreign} comes in through {', '.join(sorted(DOORS[foreign]))} only"
 
 
 def test_every_public_name_is_there_and_can_be_found_by_looking():

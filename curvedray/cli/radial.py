@@ -19,7 +19,7 @@ MapFile = Annotated[Path, typer.Argument(help="A map: .npz with `radius` in metr
 
 def register(app: typer.Typer) -> None:
     radial = typer.Typer(help="Make, show, check and change maps of distances.", no_args_is_help=True)
-    for command in (block, convert, edit, show, check):
+    for command in (block, convert, label, edit, show, check):
         radial.command()(command)
     app.add_typer(radial, name="radial")
 
@@ -118,6 +118,55 @@ def convert(
     else:
         written = [write_radial_map(found, output)]
     typer.echo(f"{_says(found)}\nwrote {written[0]}" + (f" and {len(written) - 1} more" if len(written) > 1 else ""))
+
+
+def label(
+    videos: Annotated[list[Path], typer.Argument(help="Videos, or folders of them.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The folder of maps; a second run resumes in it.")],
+    teacher: Annotated[str, typer.Option(help="depth-anything, unidepth, unik3d or embedded.")] = "depth-anything",
+    cameras: Annotated[Path | None, typer.Option(help="Camera files, named as the videos, or one for all.")] = None,
+    lens: Annotated[str | None, typer.Option(help="A lens by name, where no camera file says it.")] = None,
+    weights: Annotated[str | None, typer.Option(help="The teacher's weights: a folder or a hub id.")] = None,
+    accept_noncommercial: Annotated[
+        bool, typer.Option("--accept-noncommercial", help="Accept a non-commercial licence.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was made as JSON.")] = False,
+) -> None:
+    """Label videos with a teacher's distances: one map per clip, with a note of who made it."""
+    from dataclasses import asdict
+
+    from curvedray.cli import console
+    from curvedray.cli.progress import progress_bar
+    from curvedray.evaluate.estimators import make_estimator
+    from curvedray.evaluate.label import TEACHERS, Label, label_videos
+    from curvedray.evaluate.matching import Job, match, video_files
+
+    if teacher not in TEACHERS:
+        raise InputError("--teacher", " or ".join(TEACHERS), teacher)
+    if cameras is None:
+        jobs = [Job(clip, path, None) for clip, path in sorted(video_files(videos).items())]
+    else:
+        jobs = match(videos, cameras)
+    engine = make_estimator(teacher, accept_noncommercial=accept_noncommercial, weights=weights)
+    console.print(f"{teacher} {engine.version}, licence {getattr(engine, 'licence', '') or 'Apache-2.0'}", markup=False)
+    with progress_bar("labelling") as tick:
+        made: list[Label] = []
+
+        def done(one: Label, resumed: bool) -> None:
+            made.append(one)
+            if one.failure:
+                console.print(f"{one.clip}: no map, {one.failure}", markup=False)
+            tick(len(made), len(jobs), f"labelled {one.clip}" + (" (as before)" if resumed else ""))
+
+        tick(0, len(jobs))
+        label_videos(jobs, engine, output, lens, done)
+    if as_json:
+        typer.echo(json.dumps([asdict(one) for one in made], indent=1))
+    else:
+        good = sum(not one.failure for one in made)
+        typer.echo(f"{good} of {len(made)} clips have a map in {output}; each says in its .label.json who made it")
+    if not any(not one.failure for one in made):
+        raise typer.Exit(1)
 
 
 def show(

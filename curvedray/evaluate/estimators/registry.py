@@ -15,6 +15,8 @@ NAMES = {
     "vipe": "poses by NVIDIA ViPE, out of process, or its results in --recovered",
     "geocalib": "lens and horizon by GeoCalib, on the video and on --reference",
     "unik3d": "distances by UniK3D (non-commercial licence), against --radial",
+    "unidepth": "distances by UniDepthV2 (non-commercial licence), against --radial",
+    "depth-anything": "distances by Depth Anything V2 (small weights, Apache-2.0), against --radial",
 }
 
 
@@ -40,7 +42,11 @@ def _of_the_embedded_model(video: Path) -> bool:
 
 
 def make_estimator(
-    name: str, recovered: Path | None = None, command: str = "vipe", accept_noncommercial: bool = False
+    name: str,
+    recovered: Path | None = None,
+    command: str = "vipe",
+    accept_noncommercial: bool = False,
+    weights: str | None = None,
 ) -> Estimator:
     """The named estimator, or one sentence on what it still needs."""
     if recovered is not None and name in NAMES and name not in RECOVERED:
@@ -73,4 +79,12 @@ def make_estimator(
         from curvedray.evaluate.estimators.unik3d import UniK3D
 
         return UniK3D.load(accept_noncommercial)
+    if name == "unidepth":
+        from curvedray.evaluate.estimators import unidepth
+
+        return unidepth.load_unidepth(accept_noncommercial, weights or unidepth.WEIGHTS)
+    if name == "depth-anything":
+        from curvedray.evaluate.estimators import depth_anything
+
+        return depth_anything.load_depth_anything(weights or depth_anything.WEIGHTS)
     raise InputError("estimator", " or ".join(NAMES), name)

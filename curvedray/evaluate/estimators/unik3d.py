@@ -30,6 +30,7 @@ class UniK3D:
     name: str = "unik3d"
     every_frame: bool = False
     floor: str = f"not measured here. {NOTICE}"
+    licence: str = "CC BY-NC 4.0"
 
     @classmethod
     def load(cls, accept_noncommercial: bool = False) -> "UniK3D":

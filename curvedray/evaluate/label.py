@@ -1,0 +1,126 @@
+"""Label videos with a teacher's distances: one map per clip, resumable, each with a note of who made it.
+
+A teacher is an estimator that answers with distances. What it does not know, or doubts, is invalid in the map.
+"""
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from curvedray.cameras import Cameras, Lens
+from curvedray.cameras.named_lenses import named_lens
+from curvedray.data.fingerprint import file_fingerprint, fingerprint
+from curvedray.errors import InputError
+from curvedray.evaluate.estimators.protocol import Estimator
+from curvedray.evaluate.matching import Job
+from curvedray.evaluate.scores import Failure
+from curvedray.files import whole_file
+from curvedray.formats.of_video import cameras_of_video
+from curvedray.inputs import read_json
+from curvedray.media.video import read_video
+from curvedray.radial.map import RadialMap, write_radial_map
+
+TEACHERS = ("depth-anything", "unidepth", "unik3d", "embedded")
+
+
+@dataclass(frozen=True)
+class Label:
+    """What was made of one clip, as it is noted beside the map."""
+
+    clip: str
+    map: str  # the file; empty where there is none
+    teacher: str
+    version: str
+    licence: str
+    valid: float  # share of pixels
+    near: float  # metres
+    note: str
+    failure: str
+    seconds: float
+    key: str
+
+
+def label_videos(
+    jobs: Sequence[Job],
+    teacher: Estimator,
+    folder: Path,
+    lens: str | None = None,
+    done: Callable[[Label, bool], None] = lambda label, resumed: None,
+) -> list[Label]:
+    """A map of every clip in `folder`, or the reason it has none; what the same teacher labelled before is kept."""
+    labels = []
+    for job in jobs:
+        note, key = folder / f"{job.file}.label.json", _key(job, teacher, lens)
+        label = _kept(note, key)
+        resumed = label is not None
+        if label is None:
+            label = _labelled(job, teacher, folder, lens, key)
+            with whole_file(note) as temporary:
+                temporary.write_text(json.dumps(asdict(label), indent=1))
+        done(label, resumed)
+        labels.append(label)
+    return labels
+
+
+def _key(job: Job, teacher: Estimator, lens: str | None) -> str:
+    cameras = None if job.cameras is None else file_fingerprint(job.cameras)
+    return fingerprint([file_fingerprint(job.video), cameras, teacher.name, teacher.version, lens])
+
+
+def _kept(note: Path, key: str) -> Label | None:
+    """A clip that was labelled from the same files by the same teacher, if its map is still there."""
+    try:
+        stored: Any = read_json(note)
+        label = Label(**stored)
+    except (InputError, TypeError):
+        return None
+    return label if label.key == key and (label.failure or (note.parent / label.map).is_file()) else None
+
+
+def _labelled(job: Job, teacher: Estimator, folder: Path, lens: str | None, key: str) -> Label:
+    began = time.monotonic()
+    map, note, failure = None, "", ""
+    try:
+        map, note = label_clip(job, teacher, lens)
+    except InputError as error:
+        failure = str(error)
+    name = "" if map is None else write_radial_map(map, folder / f"{job.file}.npz").name
+    valid, near = (0.0, 0.0) if map is None else (map.valid.float().mean().item(), map.near)
+    licence = str(getattr(teacher, "licence", ""))
+    seconds = round(time.monotonic() - began, 2)
+    return Label(job.clip, name, teacher.name, teacher.version, licence, valid, near, note, failure, seconds, key)
+
+
+def label_clip(job: Job, teacher: Estimator, lens: str | None = None) -> tuple[RadialMap, str]:
+    """One clip's map at the video's size, and what the teacher says of it."""
+    video = read_video(job.video).frames
+    count, height, width, _ = video.shape
+    known = _lens(job, lens, width, height)
+    answer = teacher.estimate(video.numpy(), known, job.clip)
+    if isinstance(answer, Failure):
+        raise InputError(job.clip, f"distances by {teacher.name}", answer.reason)
+    if answer.radial is None:
+        raise InputError(teacher.name, "a teacher, who answers with distances", "an estimator that does not")
+    radius = torch.from_numpy(answer.radial).float()
+    if radius.shape[1:] != (height, width):  # tokens: each speaks for its patch
+        radius = F.interpolate(radius[:, None], (height, width), mode="nearest-exact")[:, 0]
+    if len(radius) != count:
+        radius = radius[torch.linspace(0, len(radius) - 1, count).round().long()]
+    map = RadialMap.from_metric(radius)
+    if not map.valid.any():
+        raise InputError(job.clip, "at least one distance", f"none that {teacher.name} knows")
+    return map, answer.note
+
+
+def _lens(job: Job, name: str | None, width: int, height: int) -> Lens | None:
+    """The clip's lens: of its camera file, or by name; None where nobody says."""
+    if job.cameras is not None:
+        cameras: Cameras = cameras_of_video(job.cameras, width, height, lens=name)
+        return cameras.lens
+    return None if name is None else named_lens(name, width, height)

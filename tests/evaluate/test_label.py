@@ -1,0 +1,183 @@
+"""Teachers and labels: exact where depth is exact, resumed where nothing changed, invalid where in doubt."""
+
+import json
+import sys
+from types import ModuleType
+
+import pytest
+import torch
+
+from curvedray.cameras import Cameras, Lens
+from curvedray.cameras.named_lenses import named_lens
+from curvedray.errors import InputError
+from curvedray.evaluate.estimators.depth_anything import depth_of, load_depth_anything
+from curvedray.evaluate.estimators.perspective import Perspective
+from curvedray.evaluate.estimators.unidepth import load_unidepth, matrix, read_result
+from curvedray.evaluate.label import label_clip, label_videos
+from curvedray.evaluate.matching import Job
+from curvedray.evaluate.scores import Failure
+from curvedray.formats import write_cameras
+from curvedray.media.video import write_video
+from curvedray.radial.map import read_radial_map
+
+
+def wall(frames, lens):
+    """A network that sees a wall four metres ahead, and doubts the corner."""
+    depth = torch.full(frames.shape[:3], 4.0)
+    depth[:, 0, 0] = torch.nan
+    return depth
+
+
+WALL = Perspective(wall, "wall", "1", "Apache-2.0")
+
+
+@pytest.fixture
+def job(tmp_path):
+    frames = torch.randint(0, 255, (3, 32, 48, 3), dtype=torch.uint8)
+    video = write_video(frames, tmp_path / "clip.mp4", 8)
+    lens = Lens.from_fov(80, 0.0, 48, 32)
+    write_cameras(Cameras(lens, torch.eye(4).repeat(3, 1, 1), "metric"), tmp_path / "clip-cameras.json")
+    return Job("clip", video, tmp_path / "clip-cameras.json")
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory):
+    """A tiny random Depth Anything of the real classes, as a folder in the real layout."""
+    from transformers import DepthAnythingConfig, DepthAnythingForDepthEstimation, Dinov2Config
+
+    backbone = Dinov2Config(
+        hidden_size=24,
+        num_hidden_layers=4,
+        num_attention_heads=2,
+        intermediate_size=48,
+        image_size=70,
+        patch_size=14,
+        out_indices=[1, 2, 3, 4],
+        reshape_hidden_states=False,
+    )
+    sizes = {"reassemble_hidden_size": 24, "neck_hidden_sizes": [8] * 4, "fusion_hidden_size": 8, "head_hidden_size": 8}
+    torch.manual_seed(0)
+    folders = {}
+    for kind in ("metric", "relative"):
+        config = DepthAnythingConfig(backbone_config=backbone, depth_estimation_type=kind, max_depth=20, **sizes)
+        folders[kind] = tmp_path_factory.mktemp(kind)
+        DepthAnythingForDepthEstimation(config).save_pretrained(folders[kind])
+    return folders
+
+
+def test_a_wall_seen_by_a_pinhole_has_the_radius_of_a_wall(job):
+    map, _ = label_clip(job, WALL)
+    rays, _ = Lens.from_fov(80, 0.0, 48, 32).rays()
+    torch.testing.assert_close(map.radius[0][1:], (4 / rays[..., 2])[1:], rtol=1e-5, atol=0)
+    assert not map.valid[:, 0, 0].any()  # in doubt: invalid, never clipped
+    assert map.valid[:, 1:].all()
+
+
+def test_a_fisheye_is_labelled_through_views(job):
+    answer = WALL.estimate(torch.zeros(2, 32, 48, 3, dtype=torch.uint8).numpy(), named_lens("fisheye-150", 48, 32))
+    assert not isinstance(answer, Failure)
+    assert answer.radial is not None
+    assert "pinhole views" in answer.note
+    assert answer.radial.shape == (2, 32, 48)
+    assert torch.isfinite(torch.from_numpy(answer.radial)).float().mean() > 0.95
+
+
+def test_labels_are_kept_until_something_changes(job, tmp_path):
+    asked = []
+
+    def counted(frames, lens):
+        asked.append(len(frames))
+        return wall(frames, lens)
+
+    teacher, out = Perspective(counted, "wall", "1", "Apache-2.0"), tmp_path / "maps"
+    (first,) = label_videos([job], teacher, out)
+    (again,) = label_videos([job], teacher, out)
+    assert first == again
+    assert len(asked) == 1
+    note = json.loads((out / "clip.label.json").read_text())
+    assert (note["teacher"], note["version"], note["licence"]) == ("wall", "1", "Apache-2.0")
+    label_videos([job], Perspective(counted, "wall", "2", "Apache-2.0"), out)  # another teacher
+    (out / "clip.npz").unlink()
+    label_videos([job], Perspective(counted, "wall", "2", "Apache-2.0"), out)  # a map that is gone
+    (out / "clip.label.json").write_text("{")
+    label_videos([job], Perspective(counted, "wall", "2", "Apache-2.0"), out)  # a note that is damaged
+    assert len(asked) == 4
+    assert read_radial_map(out / "clip.npz").radius.shape == (3, 32, 48)
+
+
+def test_a_clip_that_cannot_be_labelled_is_named_and_the_rest_goes_on(job, tmp_path):
+    bad = Job("bad", tmp_path / "nowhere.mp4", None)
+    no_lens = Job("no_lens", job.video, None)
+    labels = label_videos([bad, no_lens, job], WALL, tmp_path / "maps")
+    assert [bool(label.failure) for label in labels] == [True, True, False]
+    assert "nothing there" in labels[0].failure
+    assert "a lens is needed" in labels[1].failure
+    assert sorted(path.name for path in (tmp_path / "maps").glob("*.npz")) == ["clip.npz"]
+
+
+def test_depth_anything_loads_from_its_folder_and_fits_any_size(weights, job):
+    teacher = load_depth_anything(str(weights["metric"]), side=70)
+    map, _ = label_clip(job, teacher)
+    assert map.radius.shape == (3, 32, 48)
+    assert map.valid.float().mean() > 0.9
+    assert teacher.licence == "Apache-2.0"
+
+
+def test_depth_follows_the_networks_own_numbers(weights):
+    """On a picture of the network's own size nothing is resized: depth is what the class itself says."""
+    from transformers import AutoModelForDepthEstimation
+
+    model = AutoModelForDepthEstimation.from_pretrained(weights["metric"]).eval()
+    frames = torch.randint(0, 255, (1, 70, 70, 3), dtype=torch.uint8)
+    pixels = (frames.movedim(-1, 1).float() / 255 - torch.tensor([0.485, 0.456, 0.406])[:, None, None]) / torch.tensor(
+        [0.229, 0.224, 0.225]
+    )[:, None, None]
+    with torch.no_grad():
+        expected, got = model(pixel_values=pixels).predicted_depth, depth_of(model, frames, 70)
+    torch.testing.assert_close(got, expected, atol=1e-3, rtol=1e-3)
+
+
+def test_depth_without_a_unit_and_weights_that_are_not_there_are_refused(weights, tmp_path):
+    with pytest.raises(InputError, match="relative depth, which has no unit"):
+        load_depth_anything(str(weights["relative"]))
+    with pytest.raises(InputError, match="a folder or a hub id"):
+        load_depth_anything(str(tmp_path))
+
+
+def test_unidepth_takes_its_licence_and_doubts_what_it_doubts(monkeypatch):
+    with pytest.raises(InputError, match="non-commercial use only"):
+        load_unidepth()
+    monkeypatch.setitem(sys.modules, "unidepth", None)
+    with pytest.raises(InputError, match="pip install git"):
+        load_unidepth(accept_noncommercial=True)
+    depth = torch.arange(1.0, 101.0).reshape(1, 1, 10, 10)
+    found = read_result({"depth": depth, "confidence": torch.arange(100.0).reshape(1, 1, 10, 10)})
+    assert torch.isnan(found).sum() == 10
+    assert torch.isnan(found[0]).all()
+    assert matrix(Lens.from_fov(90, 0.0, 40, 20))[0].tolist() == [20, 0, 20]
+
+
+def test_unidepth_is_asked_as_its_own_code_asks(monkeypatch):
+    """A stand-in with UniDepthV2's interface: from_pretrained, infer(rgb, K) -> depth and confidence."""
+
+    class UniDepthV2(torch.nn.Module):
+        @classmethod
+        def from_pretrained(cls, name):
+            return cls()
+
+        def infer(self, rgb, intrinsics):
+            assert rgb.shape[0] == 3
+            assert intrinsics.shape == (3, 3)
+            return {"depth": torch.full((1, 1, *rgb.shape[1:]), 3.0), "confidence": torch.ones(1, 1, *rgb.shape[1:])}
+
+    package, models = ModuleType("unidepth"), ModuleType("unidepth.models")
+    models.UniDepthV2 = UniDepthV2
+    monkeypatch.setitem(sys.modules, "unidepth", package)
+    monkeypatch.setitem(sys.modules, "unidepth.models", models)
+    teacher = load_unidepth(accept_noncommercial=True)
+    lens = Lens.from_fov(60, 0.0, 24, 16)
+    answer = teacher.estimate(torch.zeros(2, 16, 24, 3, dtype=torch.uint8).numpy(), lens)
+    assert not isinstance(answer, Failure)
+    assert answer.radial is not None
+    rays, _ = lens.rays()
+    torch.testing.assert_close(torch.from_numpy(answer.radial[0]).float(), 3 / rays[..., 2])
