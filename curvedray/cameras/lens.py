@@ -182,11 +182,13 @@ class Lens:
 
     def resized(self, width: int, height: int) -> "Lens":
         """The same lens on an image scaled to another size."""
+        width, height = as_size("Lens.size", (width, height))
         ratio = self.focal.new_tensor([width / self.size[0], height / self.size[1]])
         return replace(self, focal=self.focal * ratio, center=self.center * ratio, size=(width, height))
 
     def fitted(self, width: int, height: int) -> "Lens":
         """The same view across the width of an image of any shape; rows are added or cut evenly above and below."""
+        width, height = as_size("Lens.size", (width, height))
         if self.same_shape(width, height):
             return self.sized(width, height)
         ratio = width / self.size[0]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from curvedray.cameras.arrays import as_size, kind_of
 from curvedray.cameras.lens import Lens
 from curvedray.cameras.lens_fits import LensFit, fit_model, fit_ucm
 from curvedray.cameras.lens_models import (
@@ -73,6 +74,9 @@ class NamedLens:
 
 def named_lens(name: str, width: int = 832, height: int = 480, xi: float | None = None) -> Lens:
     """The lens of that name on an image of width x height; `xi`, or `name@xi`, bends it otherwise."""
+    if not isinstance(name, str):
+        raise InputError("lens", "a name such as pinhole-90", kind_of(name))
+    width, height = as_size("image of a lens", (width, height))
     base, _, bend = name.strip().lower().partition("@")
     if bend:
         if xi is not None:

@@ -47,11 +47,11 @@ def preview(
 
     output = video_path(output)
     check_writable(output.with_suffix(".png"))
-    place = None if scene is None else _scene(scene)
+    looked_at = None if scene is None else _scene(scene)
     if camera is None:
         if option:
             raise InputError("--option", "a camera file to read", "none", "Name it with --camera.")
-        cameras = _moved(move, lens, frames, size, fps, place)
+        cameras = _moved(move, lens, frames, size, fps, looked_at)
     else:
         if move is not None:
             raise InputError("preview", "--move or --camera", "both")
@@ -62,7 +62,7 @@ def preview(
             typer.echo(f"{camera}: {words}", err=True)
     seen = look(
         cameras,
-        place,
+        looked_at,
         move or "",
         progress=lambda work: tracked(work, "rendering", len(cameras)),
     )

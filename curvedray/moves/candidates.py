@@ -191,8 +191,8 @@ def _dolly_zoom(path: Path) -> _Part | None:
 def _shake(path: Path) -> Step | None:
     """A small motion that turns back again and again, over a steady one or none. Its seed cannot be told."""
     own = path.seen_from(path.rotation[0])
-    angles, places = Rotation.from_matrix(own.rotation).as_rotvec()[:, [1, 0, 2]], own.position
-    (turn, turning), (sway, going) = _steady(angles), _steady(places)
+    angles, positions = Rotation.from_matrix(own.rotation).as_rotvec()[:, [1, 0, 2]], own.position
+    (turn, turning), (sway, going) = _steady(angles), _steady(positions)
     speeds = np.diff(np.concatenate([turn, sway], -1), axis=0)
     reversals = (speeds[1:] * speeds[:-1] < 0).sum(0)
     if path.zooms or np.abs(turn).max() > SHAKE_ANGLE or reversals.max(initial=0) < 3 or np.median(reversals) < 2:

@@ -26,7 +26,7 @@ def ahead(text: str, **options: object) -> torch.Tensor:
     return poses(text, **options)[-1, :3, 2]
 
 
-def place(text: str, **options: object) -> torch.Tensor:
+def end(text: str, **options: object) -> torch.Tensor:
     return poses(text, **options)[-1, :3, 3]
 
 
@@ -57,7 +57,7 @@ def test_first_camera_is_the_identity() -> None:
 )
 def test_turns_look_the_way_they_say(text: str, axis: int, sign: int) -> None:
     assert ahead(text)[axis].item() == pytest.approx(sign * math.sin(math.radians(20)))
-    assert not place(text).any()
+    assert not end(text).any()
 
 
 def test_roll_cw_lowers_the_camera_right_hand_side_and_turns_the_picture_the_other_way() -> None:
@@ -79,7 +79,7 @@ def test_roll_cw_lowers_the_camera_right_hand_side_and_turns_the_picture_the_oth
     ],
 )
 def test_slides_go_the_way_they_say(text: str, where: tuple[float, ...]) -> None:
-    assert close(place(text), where)
+    assert close(end(text), where)
     assert close(poses(text)[-1, :3, :3], torch.eye(3))
 
 
@@ -87,9 +87,9 @@ def test_a_tilted_camera_pans_about_the_vertical_trucks_level_and_dollies_where_
     panned = poses("pan left 90deg", pitch=-30.0)
     assert close(panned[:, 1, 2], panned[0, 1, 2].expand(21)), "the pitch stays"
     assert close(panned[:, 1, 0], torch.zeros(21)), "the horizon stays level"
-    assert abs(place("truck right 1", pitch=-30.0)[1]) < 1e-12
-    assert close(place("dolly in 1", pitch=-30.0), ahead("static", pitch=-30.0))
-    assert close(place("pedestal up 1", pitch=-30.0, yaw=50.0), (0, -1, 0))
+    assert abs(end("truck right 1", pitch=-30.0)[1]) < 1e-12
+    assert close(end("dolly in 1", pitch=-30.0), ahead("static", pitch=-30.0))
+    assert close(end("pedestal up 1", pitch=-30.0, yaw=50.0), (0, -1, 0))
 
 
 @pytest.mark.parametrize(
@@ -161,9 +161,9 @@ def test_handheld_is_seeded_smooth_and_as_strong_as_asked() -> None:
     same, again, other = (poses(f"handheld 1deg sway 0.02 seed {i}", 641, fps=128.0) for i in (3, 3, 4))
     assert torch.equal(same, again)
     assert not close(same, other, 1e-3)
-    places = same[:, :3, 3]
-    assert (places - places.mean(0)).square().sum(-1).mean().sqrt().item() == pytest.approx(0.02, rel=0.02)
-    rough = places.diff(dim=0).diff(dim=0).norm(dim=-1).max() / places.diff(dim=0).norm(dim=-1).max()
+    positions = same[:, :3, 3]
+    assert (positions - positions.mean(0)).square().sum(-1).mean().sqrt().item() == pytest.approx(0.02, rel=0.02)
+    rough = positions.diff(dim=0).diff(dim=0).norm(dim=-1).max() / positions.diff(dim=0).norm(dim=-1).max()
     assert rough < 0.1, "velocity hardly changes between frames, 128 a second"
 
 
@@ -173,15 +173,15 @@ def test_handheld_is_seeded_smooth_and_as_strong_as_asked() -> None:
 def test_steps_in_a_row_add_up() -> None:
     assert close(poses("pan left 10deg, then pan left 30deg")[-1], poses("pan left 40deg")[-1])
     assert close(poses("orbit left 10deg for 3, then orbit left 30deg")[-1], poses("orbit left 40deg")[-1])
-    assert close(place("dolly in 0.2 then dolly out 0.2"), (0, 0, 0))
-    assert close(place("pan right 90deg, then dolly in 1"), (1, 0, 0)), "the second starts where the first ended"
+    assert close(end("dolly in 0.2 then dolly out 0.2"), (0, 0, 0))
+    assert close(end("pan right 90deg, then dolly in 1"), (1, 0, 0)), "the second starts where the first ended"
     assert close(poses("pan left 20deg then pan left 20deg"), poses("pan left 40deg")), "and at an even pace"
 
 
 def test_moves_at_once_add_up_in_any_order() -> None:
     both = poses("truck right 0.3 and pan left 30deg and zoom in 2x")
     assert close(both, poses("pan left 30deg while truck right 0.3"))
-    assert close(place("pan left 90deg and dolly in 1"), (0, 0, 1)), "a dolly keeps to its track while the head turns"
+    assert close(end("pan left 90deg and dolly in 1"), (0, 0, 1)), "a dolly keeps to its track while the head turns"
 
 
 def test_python_and_text_say_the_same() -> None:
@@ -201,7 +201,7 @@ def test_easing_hits_its_ends_exactly_and_never_goes_back(ease: str) -> None:
 
 def test_a_speed_is_an_amount_a_second() -> None:
     assert close(poses("pan left 10deg/s", 81, fps=16.0)[-1], poses("pan left 50deg", 81)[-1])
-    assert close(place("static for 3, then dolly in 0.2/s", frames=81, fps=16.0), (0, 0, 0.25))
+    assert close(end("static for 3, then dolly in 0.2/s", frames=81, fps=16.0), (0, 0, 0.25))
 
 
 def test_path_length() -> None:
@@ -210,9 +210,9 @@ def test_path_length() -> None:
 
 
 def test_units() -> None:
-    assert close(place("dolly in 3m", near=1.5), (0, 0, 2))
-    assert close(place("dolly in 2", unit="metric", near=1.5), (0, 0, 3))
-    assert close(place("dolly in 2", unit="arbitrary"), (0, 0, 2))
+    assert close(end("dolly in 3m", near=1.5), (0, 0, 2))
+    assert close(end("dolly in 2", unit="metric", near=1.5), (0, 0, 3))
+    assert close(end("dolly in 2", unit="arbitrary"), (0, 0, 2))
     for text, options in [("dolly in 1m", {}), ("dolly in 1", {"unit": "metric"}), ("orbit left", {"unit": "metric"})]:
         with pytest.raises(InputError, match="near="):
             poses(text, **options)
@@ -269,14 +269,14 @@ def test_resampling_keeps_ends_time_and_what_it_can_exactly() -> None:
 
 
 def test_look_at_faces_its_target_and_stays_level() -> None:
-    places = torch.tensor([[0.0, 0.0, 0.0], [1.0, -0.5, 0.0]], dtype=torch.float64)
+    positions = torch.tensor([[0.0, 0.0, 0.0], [1.0, -0.5, 0.0]], dtype=torch.float64)
     target = torch.tensor([0.0, 0.0, 2.0], dtype=torch.float64)
-    facing = look_at(places, target)
+    facing = look_at(positions, target)
     assert close(facing[0], torch.eye(4))
-    assert close(facing[1, :3, 2], torch.nn.functional.normalize(target - places[1], dim=0))
+    assert close(facing[1, :3, 2], torch.nn.functional.normalize(target - positions[1], dim=0))
     assert facing[1, 1, 0] == 0
     with pytest.raises(InputError, match="above or below"):
-        look_at(places[:1], torch.tensor([0.0, -3.0, 0.0], dtype=torch.float64))
+        look_at(positions[:1], torch.tensor([0.0, -3.0, 0.0], dtype=torch.float64))
 
 
 def test_a_path_is_fitted_to_another_number_of_frames_and_another_image():
