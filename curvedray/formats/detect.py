@@ -46,11 +46,19 @@ def _description(source: Source) -> str:
     if not source.is_text:
         return "bytes that are not text"
     if source.is_json:
-        keys = source.json.names() if isinstance(source.json.value, dict) else ["a list"]
-        return f"JSON with {', '.join(keys[:5]) or 'nothing'}"
+        return f"JSON, {_json_found(source.json.value)}"
     line, words = next(source.rows(), (1, []))
     odd = next((word for word in words if not is_number(word)), None)
     return f"text whose line {line} has {len(words)} columns" + (f", one of them {odd[:40]!r}" if odd else "")
+
+
+def _json_found(value: object) -> str:
+    if isinstance(value, dict):
+        return f"an object with {', '.join(list(value)[:5]) or 'nothing'}"
+    if not isinstance(value, list) or not value:
+        return "an empty list"
+    inside = _json_found(value[0]) if isinstance(value[0], dict) else type(value[0]).__name__
+    return f"a list of {len(value)}, the first of them {inside}"
 
 
 def _arrays_found(source: Source) -> str:

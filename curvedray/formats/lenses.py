@@ -24,7 +24,6 @@ from curvedray.formats.source import Source
 DEFAULT_SIZE = (832, 480)
 DEFAULT_LENS = "pinhole-90"
 PINHOLE_XI = 1e-6  # what a fit may leave of a pinhole: a millionth of the focal length, in pixels
-LARGEST_FITTED_XI = 9.9  # fits look for xi up to 10: one that stops there has not found its lens
 
 
 def chosen_lens(source: Source) -> Lens:
@@ -111,8 +110,8 @@ def fitted(source: Source, where: str, model: LensModel) -> list[float]:
         source.fail(where, "a lens that the Unified Camera Model can follow", error)
     if fit.max_pixels > 0:
         note(f"{source.name}, {where}: the lens was fitted. {fit}")
-    if fit.lens.xi.item() > LARGEST_FITTED_XI:
-        note(f"{source.name}, {where}: the fit stopped at its bound, so this lens is not to be trusted. Say lens=.")
+    if fit.at_bound:
+        note(f"{source.name}, {where}: the fit stopped at its bound; if you know the lens better, say lens=.")
     return [*fit.lens.focal.tolist(), *fit.lens.center.tolist(), fit.lens.xi.item()]
 
 

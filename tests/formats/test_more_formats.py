@@ -194,6 +194,13 @@ def test_a_fisheye_path_is_equidistant(tmp_path):
     assert lens.vfov.item() == pytest.approx(math.degrees(2 * math.tan(math.radians(25))), abs=0.5)
 
 
+def test_a_fit_at_its_bound_is_marked(tmp_path, caplog):
+    """Pincushion distortion bends the other way than any fisheye: the nearest is the pinhole, and not near."""
+    document = {"w": 640, "h": 480, "fl_x": 400.0, "k1": 0.4, "frames": [{"transform_matrix": np.eye(4).tolist()}]}
+    read_cameras(written(tmp_path, "a.json", document))
+    assert "stopped at its bound" in caplog.text
+
+
 # -- arrays
 
 
