@@ -168,7 +168,7 @@ def generate(
         assert prompt is not None
         set_threads(threads, small=is_embedded(model or ""))
         width, height = pixels(size) or (None, None)
-        path_given = read_cameras(camera) if camera is not None else move or "static"
+        path_given = read_cameras(camera, lens=lens) if camera is not None else move or "static"
         parts = load_parts(model or "", adapter, radial, dtype=dtype, near=near, **loading)
         first = new_recipe(
             parts,
