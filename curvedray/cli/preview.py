@@ -26,7 +26,7 @@ def preview(
     lens: Annotated[str | None, typer.Option(help="A lens by name, such as pinhole-90 or fisheye-150.")] = None,
     frames: Annotated[int | None, typer.Option(help="Frames of the move (81), or to resample the file to.")] = None,
     size: Annotated[str | None, typer.Option(help="The camera's image as WIDTHxHEIGHT (832x480).")] = None,
-    fps: Annotated[float | None, typer.Option(help="Frames a second (the file's, or 16).")] = None,
+    fps: Annotated[float | None, typer.Option(help="Frames per second (the file's, or 16).")] = None,
     scene: Annotated[
         str | None,
         typer.Option(

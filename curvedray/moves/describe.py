@@ -32,7 +32,7 @@ class Description:
     net_roll: float
     hfov: tuple[float, float]  # of the first and the last frame
     xi: tuple[float, float]
-    speed: float  # a frame, on average
+    speed: float  # per frame, on average
     move: str | None  # text that makes this path again, checked at every frame; None where none does
     looks_like: str
     nearest: str | None  # where there is no such text: the nearest that was found
@@ -44,7 +44,7 @@ class Description:
             [
                 f"{self.looks_like}, {self.frames} frame{'s' * (self.frames != 1)}, {self._lens()}",
                 *([f'no text makes this path; the nearest, "{self.nearest}", is {self.off}'] if self.nearest else []),
-                f"path {self.path_length:.4g} {LENGTHS[self.unit]} ({self.speed:.3g} a frame){seconds}",
+                f"path {self.path_length:.4g} {LENGTHS[self.unit]} ({self.speed:.3g} per frame){seconds}",
                 f"turned {self.total_rotation:.1f} degrees in all; the last camera is yaw {self.net_yaw:+z.1f}, "
                 f"pitch {self.net_pitch:+z.1f}, roll {self.net_roll:+z.1f} from the first",
                 f"horizontal field of view {_span(self.hfov, '.1f')} degrees, xi {_span(self.xi, '.3g')}, "
@@ -114,7 +114,7 @@ def _said(quantity: Quantity | None) -> str:
     if quantity is None:
         return ""
     unit = {"deg": " degrees", "m": " m", "x": "x", "near": ""}[quantity.unit]
-    return plain(quantity.value) + unit + " a second" * quantity.per_second
+    return plain(quantity.value) + unit + " per second" * quantity.per_second
 
 
 def _span(ends: tuple[float, float], form: str) -> str:

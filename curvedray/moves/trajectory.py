@@ -86,7 +86,7 @@ def keyframes(
 ) -> Cameras:
     """A smooth path exactly through some poses, evenly in time or at `times` (any clock, always later).
 
-    Positions follow a cubic spline, rotations a rotation spline; a lens a keyframe is blended too (focal lengths
+    Positions follow a cubic spline, rotations a rotation spline; a lens per keyframe is blended too (focal lengths
     evenly in their logarithm).
     """
     frames = _checked_frames(frames)
