@@ -10,6 +10,7 @@ from curvedray.models.interface import VideoModel
 from curvedray.radial.interval import TEACHER_SIGMA
 
 MOST_STEPS, MOST_GUIDANCE, MOST_SHIFT, MOST_SIGMA = 1000, 100.0, 1000.0, 3.0
+LONGEST_SIDE, MOST_PIXELS = 8192, 10**9  # of a video: ten times Wan2.2's 121 frames of 1280 x 704
 NEAREST, FARTHEST_NEAR = 1e-3, 1e4  # metres: a near distance from a pinhead to a mountain range
 LONGEST_PATH = 1000.0  # near distances; past it nothing of the first frame is in sight
 
@@ -40,6 +41,11 @@ class Settings:
 
     def __post_init__(self) -> None:
         most = f"{MOST_GUIDANCE:g}"
+        sides = [("frames", self.frames), ("height", self.height), ("width", self.width)]
+        check_laws(self, [(name, whole(side, 1, LONGEST_SIDE), f"1 to {LONGEST_SIDE}") for name, side in sides])
+        if (pixels := self.frames * self.height * self.width) > MOST_PIXELS:
+            got = f"{self.frames} frames of {self.width} x {self.height}"
+            raise InputError("video", f"at most {MOST_PIXELS:,} pixels in all", f"{got}, {pixels:,}")
         laws = [
             ("steps", whole(self.steps, 1, MOST_STEPS), f"at least one, at most {MOST_STEPS}"),
             ("guidance", number(self.guidance, 0, MOST_GUIDANCE), f"a number from 0 to {most}, 1 for none"),

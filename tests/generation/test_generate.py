@@ -137,9 +137,10 @@ def test_a_radial_map_changes_the_video_and_needs_mixforcing(studio: tuple[Wan, 
     model, adapter = studio
     near, far = (RadialMap.from_metric(torch.full((5, 32, 48), r), near=1.0) for r in (1.0, 15.0))
     videos = [generate(model, "a", adapter=adapter, radial=i, **SMALL).latents for i in (near, far, None)]
-    assert not torch.equal(videos[0], videos[1])
+    assert (videos[0] - videos[1]).abs().max() > 1e-3
     unknown = RadialMap.from_metric(torch.full((5, 32, 48), 25.0), near=1.0)
-    assert torch.equal(generate(model, "a", adapter=adapter, radial=unknown, **SMALL).latents, videos[2])
+    same = generate(model, "a", adapter=adapter, radial=unknown, **SMALL).latents
+    torch.testing.assert_close(same, videos[2], rtol=1e-4, atol=1e-4)
     adapter.accepts_radial_maps = False
     with pytest.raises(InputError, match="MixForcing"):
         generate(model, "a", adapter=adapter, radial=near, **SMALL)
@@ -189,5 +190,5 @@ def test_the_embedded_model_runs_on_the_same_lines() -> None:
     adapter = Adapter(model.transformer, config).attach(model.transformer)
     seen = generate(model, "a red ball", "pan left 30deg", adapter=adapter, **plain)
     assert seen.frames.shape == (17, 64, 96, 3)
-    assert torch.equal(seen.frames, alone.frames)
+    assert (seen.frames.int() - alone.frames.int()).abs().max() <= 1
     assert sorted(seen.radii[-1]) == [1]

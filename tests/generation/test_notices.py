@@ -90,7 +90,7 @@ def test_poses_as_an_array_are_a_path(parts: Parts) -> None:
         generate(parts.model, "a red ball in a snowy courtyard", i, lens="wide-110", adapter=parts.adapter, **QUICK)
         for i in (poses, poses.double().numpy(), "truck right 1")
     ]
-    assert torch.equal(given[0].frames, given[1].frames)
+    assert (given[0].frames.int() - given[1].frames.int()).abs().max() <= 1
     assert (given[0].frames.int() - given[2].frames.int()).abs().max() <= 2
 
 

@@ -151,6 +151,8 @@ def test_mistakes_are_answered_in_a_sentence(folder: Path, tmp_path: Path) -> No
         (["a cat", *out, "--seeds", 0], "--seeds"),
         (["a cat", *out, "--seed", 1, "--seed", 1], "once"),
         (["a cat", *out, "--frames", 401], "64 tokens"),
+        (["a cat", *out, "--frames", 8001, "--size", "8192x8192"], "pixels in all"),
+        (["a cat", *out, "--frames", 10**9 + 1], "frames"),
         (["a cat", *model, *out, "--beside-exact"], "embedded"),
         (["--again", folder / "cat.mp4", "--steps", 3], "--steps"),
         (["--again", tmp_path / "absent.mp4"], "absent"),
