@@ -21,12 +21,6 @@ class Throughput:
     seconds: float  # a step
     busy: float  # share of the time in forward, backward and optimiser
 
-    def __str__(self) -> str:
-        return (
-            f"training the embedded adapter: {self.seconds:.3f} s a step of {self.batch} clips "
-            f"({self.batch / self.seconds:.1f} clips/s), {100 * self.busy:.1f} % in forward, backward and optimiser"
-        )
-
 
 def training_throughput(steps: int = 40, clips: int = 16, model: str = "random") -> Throughput:
     """A short run in a temporary folder. Random weights take the time that trained ones take."""

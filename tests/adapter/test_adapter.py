@@ -23,6 +23,11 @@ GUIDED = [name for name in METHODS if name != "none"]
 RADIAL = [name for name in METHODS if METHODS[name].predicts_radius]
 
 
+def near_enough(ours: Tensor, theirs: Tensor) -> None:
+    """The same computation twice: equal but for the last digits, which memory's alignment may change."""
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=2e-6)
+
+
 def loss_of(adapter: Adapter, output: Tensor) -> Tensor:
     """Both losses of training: on the output, and on the predicted radii."""
     target = torch.full((1, GRID.tokens), 2.0)
@@ -31,13 +36,15 @@ def loss_of(adapter: Adapter, output: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_at_first_the_video_is_the_backbones_bit_for_bit(method: str) -> None:
+def test_at_first_the_video_is_the_backbones(method: str) -> None:
     transformer = tiny_transformer()
     with torch.no_grad():
         alone = transformer(**inputs())[0]
         adapter = attached(method, transformer)
-        assert torch.equal(seen(adapter, transformer, path()), alone)
-        assert torch.equal(seen(adapter, transformer, path(seed=5, xi=1.3, fov=150)), alone)
+        near_enough(seen(adapter, transformer, path()), alone)
+        near_enough(seen(adapter, transformer, path(seed=5, xi=1.3, fov=150)), alone)
+    added = [weight for name, weight in adapter.named_parameters() if "out_proj" in name]
+    assert not any(weight.any() for weight in added)  # what is added is zero, so what is left is the backbone's own
 
 
 @pytest.mark.parametrize("method", GUIDED)
@@ -142,7 +149,7 @@ def test_a_pose_a_frame_or_a_pose_a_latent_frame() -> None:
     adapter = attached("crepe", transformer, woken=True)
     every = path(GRID.video_frames)
     with torch.no_grad():
-        assert torch.equal(seen(adapter, transformer, every), seen(adapter, transformer, every[::4]))
+        near_enough(seen(adapter, transformer, every), seen(adapter, transformer, every[::4]))
     with pytest.raises(InputError, match="poses"), adapter.viewing(path(4), grid=GRID):
         pass
 
@@ -176,11 +183,11 @@ def test_given_radii_replace_predicted_ones_where_they_hold(method: str) -> None
         plain = seen(adapter, transformer, path())
         predicted = adapter.predictions[1]
         changed = seen(adapter, transformer, path(), radial=(far, everywhere))
-        assert torch.equal(adapter.predictions[1].mu, predicted.mu)
-        assert torch.equal(seen(adapter, transformer, path(), radial=(far, nowhere)), plain)
+        near_enough(adapter.predictions[1].mu, predicted.mu)
+        near_enough(seen(adapter, transformer, path(), radial=(far, nowhere)), plain)
         for_all = (RadialInterval(far.mu[0], far.sigma[0]), everywhere[0])
-        assert torch.equal(seen(adapter, transformer, path(), radial=for_all), changed)
-    assert not torch.equal(changed, plain)
+        near_enough(seen(adapter, transformer, path(), radial=for_all), changed)
+    assert (changed - plain).abs().max() > 1e-4
 
 
 def test_a_method_without_radii_refuses_a_map() -> None:
@@ -202,13 +209,13 @@ def test_disabled_and_detached_are_the_backbone() -> None:
         alone = transformer(**inputs())[0]
         adapter = attached("crepe", transformer, woken=True)
         assert not any(p.requires_grad for p in transformer.parameters())
-        assert not torch.equal(seen(adapter, transformer, path()), alone)
+        assert (seen(adapter, transformer, path()) - alone).abs().max() > 1e-4
         with adapter.viewing(path(), grid=GRID), adapter.disabled():
-            assert torch.equal(transformer(**inputs())[0], alone)
+            near_enough(transformer(**inputs())[0], alone)
         with pytest.raises(InputError, match="Detach"):
             attached("ucpe", transformer)
         adapter.detach()
-        assert torch.equal(transformer(**inputs())[0], alone)
+        near_enough(transformer(**inputs())[0], alone)
     assert [p.requires_grad for p in transformer.parameters()] == flags
     assert not any(block.attn1._forward_hooks for block in transformer.blocks)
 
@@ -219,7 +226,7 @@ def test_keyword_arguments_reach_the_branch() -> None:
     adapter = attached("crepe", transformer, woken=True)
     x = torch.randn(1, GRID.tokens, 48)
     with torch.no_grad(), adapter.viewing(path(), grid=GRID):
-        assert torch.equal(transformer.blocks[0].attn1(x), transformer.blocks[0].attn1(hidden_states=x))
+        near_enough(transformer.blocks[0].attn1(x), transformer.blocks[0].attn1(hidden_states=x))
 
 
 def test_a_grid_that_does_not_fit_is_named() -> None:

@@ -84,11 +84,11 @@ def test_sinc_is_smooth_where_its_series_meets_the_quotient():
 
 @pytest.mark.parametrize("xi", [0.0, 0.8, 1.6])
 def test_the_path_is_that_of_one_point_at_a_time(xi):
-    glass = lens(90.0 if xi == 0 else 150.0, xi)
+    one_lens = lens(90.0 if xi == 0 else 150.0, xi)
     points = noise(200, 3) * 3
-    ours = lens_coordinates(points, glass)
+    ours = lens_coordinates(points, one_lens)
     for point, coordinates in zip(points.tolist(), ours.tolist(), strict=True):
-        expected = bounded_coordinate(point, glass.focal.tolist(), glass.size, glass.xi.item())
+        expected = bounded_coordinate(point, one_lens.focal.tolist(), one_lens.size, one_lens.xi.item())
         assert coordinates[:3] == pytest.approx(expected, abs=1e-12)
     assert (ours[:, [0, 1, 3]].norm(dim=-1) - 1).abs().max() < 1e-12
 
@@ -122,9 +122,9 @@ def test_convergence_is_of_second_order_also_through_beta_zero(behind):
     if behind:  # the path runs from in front of the query camera to far behind it
         pose[:3, :3] = torch.diag(pose.new_tensor([1.0, -1.0, -1.0]))
         pose[:3, 3] = pose.new_tensor([0.2, 0.1, 1.0])
-    glass = lens(90.0, 0.0) if behind else lens()
+    one_lens = lens(90.0, 0.0) if behind else lens()
     counts = [17, 33, 65, 129]
-    errors = dense_and_coarse(glass, pose, 0.0, 1.0, counts)
+    errors = dense_and_coarse(one_lens, pose, 0.0, 1.0, counts)
     orders = [math.log2(a / b) for a, b in pairwise(errors)]
     assert min(orders) > 1.8
 
@@ -143,7 +143,7 @@ def test_the_whole_is_the_papers_in_plain_loops():
     phasors = 18
     for query in (0, 7, 17):
         frame = query // GRID.patches
-        glass = cameras.lens[frame]
+        one_lens = cameras.lens[frame]
         keys = []
         for token in range(GRID.tokens):
             source, patch = divmod(token, GRID.patches)
@@ -151,9 +151,9 @@ def test_the_whole_is_the_papers_in_plain_loops():
                 rays[source, patch].tolist(),
                 radii[token],
                 between[frame, source].tolist(),
-                glass.focal.tolist(),
-                glass.size,
-                glass.xi.item(),
+                one_lens.focal.tolist(),
+                one_lens.size,
+                one_lens.xi.item(),
                 FREQUENCIES.tolist(),
             )
             key = k[0, 0, token].tolist()
@@ -278,9 +278,9 @@ def test_cameras_and_frequencies_can_be_learned():
 def test_numbers_and_gradients_are_finite_everywhere(xi, backend):
     """Far points, points at the query camera's centre, behind it, straight behind it, and at the image circle."""
     grid = TokenGrid(4, 2, 2)
-    glass = Lens.from_fov(90.0 if xi == 0 else 200.0, xi, 64, 64)
+    one_lens = Lens.from_fov(90.0 if xi == 0 else 200.0, xi, 64, 64)
     pose = torch.eye(4).repeat(4, 1, 1)
-    corner = glass.unproject(torch.zeros(2))[0]
+    corner = one_lens.unproject(torch.zeros(2))[0]
     pose[1, :3, 3] = corner  # a camera standing on the first patch's ray, at radius 1
     pose[2, :3, :3] = torch.diag(torch.tensor([-1.0, 1.0, -1.0]))  # looks back
     pose[3, 2, 3] = 2.0
@@ -288,7 +288,7 @@ def test_numbers_and_gradients_are_finite_everywhere(xi, backend):
         q, k, v, mu, sigma = (i.float() for i in tokens(grid, 40))
         inputs = [q, k, v, torch.full_like(mu, height), 0 * sigma]
         inputs = [i.requires_grad_() for i in inputs]
-        out = curved_ray_attention(*inputs[:3], Cameras(glass, pose), grid, *inputs[3:], backend=backend)
+        out = curved_ray_attention(*inputs[:3], Cameras(one_lens, pose), grid, *inputs[3:], backend=backend)
         out.sum().backward()
         assert out.isfinite().all()
         assert all(i.grad.isfinite().all() for i in inputs)

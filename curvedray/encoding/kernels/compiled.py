@@ -8,6 +8,7 @@ Keys are modulated again in backward instead of being kept, so memory is that of
 import ctypes
 import functools
 import math
+import threading
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ SOURCE = Path(__file__).with_name("curved.cpp")
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 MOST_HALF_TURNS = 2.0**20  # of a phase; the kernel's sine and cosine reduce phases exactly below 2^21
 FARTHEST, NEAREST = 1e15, 1e-15  # lengths whose squares the kernel can take for floats
+LARGEST_KEPT = 2**20  # floats of modulated keys for which a buffer is kept between calls: 4 MiB
 POINTERS = ("keys", "radii", "rays", "exists", "poses", "lenses", "frequency")
 SIZES = ("batch", "camera_batch", "heads", "tokens", "patches", "dim", "breakpoints", "rays_per_patch")
 COUNTS = ("coordinates", "frequencies", "threads")
@@ -172,6 +174,19 @@ class Layout:
 _LAYOUTS: "weakref.WeakKeyDictionary[Geometry, Layout]" = weakref.WeakKeyDictionary()
 
 
+_KEPT = threading.local()
+
+
+def _buffer(like: Float[Tensor, "b h n d"]) -> Float[Tensor, "b h n d"]:
+    """Room for modulated keys. A small one is kept per thread: fresh pages cost as much as the work done in them."""
+    if like.numel() > LARGEST_KEPT:
+        return torch.empty_like(like)
+    kept = getattr(_KEPT, "room", None)
+    if kept is None or kept.numel() < like.numel():
+        kept = _KEPT.room = torch.empty(like.numel())
+    return kept[: like.numel()].view(like.shape)
+
+
 @dataclass(frozen=True, eq=False)
 class Keys:
     """Keys and where along their rays they lie, beside the layout that places the rays."""
@@ -197,7 +212,7 @@ class Keys:
 
     def modulated(self, dtype: torch.dtype) -> Iterator[Tensor]:
         """The keys as each query frame sees them. One buffer serves all frames."""
-        kernel, buffer, problem = library(), torch.empty_like(self.keys), self.problem()
+        kernel, buffer, problem = library(), _buffer(self.keys), self.problem()
         assert kernel is not None
         for query in range(self.layout.query_frames):
             kernel.curved_modulate(self.at(problem, query), buffer.data_ptr())

@@ -1,6 +1,6 @@
 // Curved-ray keys for one query frame: geometry, expected phasors and modulation in one pass, and its gradient.
 //
-// The maths is that of encoding.py. What differs is the order of work: tokens lie side by side in vector registers,
+// The maths is that of encoding/curved.py. What differs is the order of work: tokens lie side by side in vector registers,
 // geometry in double precision, phasors in float. With a, b the phases at a segment's ends,
 //     mean of exp(i theta) = exp(i (a + b)/2) sin(h)/h,   h = (b - a)/2.
 // Phases are carried in half turns, so that reducing them to one period is exact. Where |h| is at most a quarter turn
@@ -23,9 +23,9 @@
 constexpr int BLOCK = 64;  // tokens whose geometry is held at once
 constexpr int RANGE = 2;   // its place among the coordinates (u, v, range, depth)
 constexpr double PI = 3.14159265358979323846;
-constexpr double SMALLEST_SQUARE = 1e-36;  // of a length; still a float. curved.py keeps radii well above it
+constexpr double SMALLEST_SQUARE = 1e-36;  // of a length; still a float. compiled.py keeps radii well above it
 
-// The same layout as Problem in curved.py.
+// The same layout as Problem in compiled.py.
 extern "C" struct Problem {
     const float* keys;        // b h n d
     const double* radii;      // b k n
