@@ -37,14 +37,6 @@ class StepShare:
     operations: float
     operations_full_grid: float  # at 81 frames of 480 x 832
 
-    def __str__(self) -> str:
-        tokens = f"{self.grid.frames} x {self.grid.rows} x {self.grid.cols}"
-        return (
-            f"adapter / backbone, one step of {tokens} tokens: processor time {self.time:.3f} (backbone "
-            f"{self.seconds:.2f} s for {BLOCKS} blocks), peak memory {self.memory:.3f}, operations "
-            f"{self.operations:.3f}; operations at the full grid {self.operations_full_grid:.3f}"
-        )
-
 
 def adapter_share(method: str = "crepe", repeats: int = 5, grid: TokenGrid = GRID) -> StepShare:
     """Steps with and without the adapter in turn, after one of each to warm up; the median of `repeats` ratios."""
