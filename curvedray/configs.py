@@ -14,6 +14,7 @@ from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from curvedray.errors import InputError
+from curvedray.extras import needed
 from curvedray.inputs import reading
 
 Config = TypeVar("Config")
@@ -29,6 +30,7 @@ def config_of(kind: type[Config], record: object, name: str) -> Config:
 
     A typo must not train another model, and `true` is not one head.
     """
+    needed("pydantic")
     from pydantic import TypeAdapter, ValidationError
 
     if not isinstance(record, dict):

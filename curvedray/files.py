@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from curvedray.errors import InputError
+from curvedray.extras import needed
 from curvedray.inputs import first_line
 
 if TYPE_CHECKING:
@@ -160,6 +161,7 @@ def _is_running(process: int) -> bool:
 
 def write_tensors(path: str | Path, tensors: Mapping[str, "Tensor"], header: Mapping[str, str] | None = None) -> Path:
     """A safetensors file, whole or not at all. One header entry at most: several are written in any order."""
+    needed("safetensors")
     from safetensors.torch import save_file
 
     assert header is None or len(header) <= 1, "equal contents are to be equal bytes"

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import numpy as np
 
 from curvedray.errors import InputError
+from curvedray.extras import needed
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -205,6 +206,7 @@ def read_tensors(
     path: str | Path, what: str = "a safetensors file", limit: int = LARGEST_TENSORS
 ) -> tuple[dict[str, "Tensor"], dict[str, str]]:
     """Every tensor of a safetensors file, and the text entries of its header."""
+    needed("safetensors")
     from safetensors import safe_open
 
     path = input_file(path, what, limit)
@@ -214,6 +216,7 @@ def read_tensors(
 
 def read_header(path: str | Path, what: str = "a safetensors file") -> dict[str, str]:
     """The text entries of a safetensors file's header, without its tensors."""
+    needed("safetensors")
     from safetensors import safe_open
 
     path = input_file(path, what, LARGEST_TENSORS)

@@ -84,7 +84,7 @@ def test_the_command_without_its_packages_says_what_to_install():
     assert line.endswith("Run: pip install 'curvedray[generate]'")
 
 
-@pytest.mark.parametrize("name", ["trajectory", "generate", "load_model", "write_video", "evaluate"])
+@pytest.mark.parametrize("name", ["Adapter", "generate", "load_model", "train", "trajectory", "write_video"])
 def test_a_public_name_without_its_packages_says_what_to_install(name):
     run = bare(f"import curvedray\ntry:\n    curvedray.{name}\nexcept curvedray.InputError as error:\n    print(error)")
     assert run.stdout.endswith("Run: pip install 'curvedray[generate]'\n"), run.stderr
@@ -120,3 +120,20 @@ def test_what_is_pinned_is_what_the_extras_bring():
     wanted = [i for group in groups for i in group if not i.startswith("curvedray[")]
     assert declared(wanted) <= pinned
     assert pinned <= with_all_they_take(wanted)
+
+
+def test_cameras_files_and_metrics_take_no_extra_until_one_is_needed(tmp_path):
+    """Reading cameras and scoring poses work without; a call that needs more says so."""
+    code = f"""
+import torch, curvedray
+file = {str(tmp_path / "mine.json")!r}
+lens = curvedray.Lens.from_fov(90.0, 0.0, 96, 64)
+curvedray.write_cameras(curvedray.Cameras(lens, torch.eye(4).repeat(3, 1, 1)), file)
+print(curvedray.read_cameras(file).frames, curvedray.evaluate.pose_errors.__name__)
+try:
+    curvedray.evaluate.average_rank({{"ours": {{"error": 1.0}}}}, {{"error": "lower"}})
+except curvedray.InputError as error:
+    print(error.fix)
+"""
+    run = bare(code)
+    assert run.stdout == "3 pose_errors\nRun: pip install 'curvedray[generate]'\n", run.stderr[-2000:]

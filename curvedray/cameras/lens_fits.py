@@ -12,6 +12,7 @@ from curvedray.cameras.angles import direction_angle
 from curvedray.cameras.lens import Lens
 from curvedray.cameras.lens_models import EUCM, DoubleSphere, LensModel, Mei, Pinhole, Radial, ucm_lens
 from curvedray.errors import InputError
+from curvedray.extras import needed
 
 RAYS = 4000  # compared in a fit, spread evenly over the sphere of directions
 LARGEST_FITTED_XI = 10.0
@@ -49,6 +50,7 @@ def fit_ucm(model: LensModel, max_angle: float = 180.0) -> LensFit:
     limit = _radians(max_angle)
     if (lens := model.as_ucm()) is not None:
         return LensFit(replace(lens, max_angle=limit), model, 0.0, 0.0, 0.0, 0.0, 1.0)
+    needed("scipy")
     from scipy.optimize import least_squares
 
     rays = directions_in_image(model, max_angle)
@@ -96,6 +98,7 @@ def fit_model(kind: type[LensModel], lens: Lens, max_angle: float | None = None)
     lens = lens.to(torch.float64)
     if (same := same_lens(kind, lens)) is not None:
         return LensFit(lens, same, 0.0, 0.0, 0.0, 0.0, 1.0)
+    needed("scipy")
     from scipy.optimize import least_squares
 
     rays = directions_in_image(lens, kind.reach if max_angle is None else max_angle)

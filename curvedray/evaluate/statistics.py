@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.stats import rankdata
 
 from curvedray.errors import InputError
+from curvedray.extras import needed
 
 DRAWS = 2000
 LEVEL = 0.95
@@ -87,6 +87,9 @@ def average_rank(
         raise InputError("average rank", "a metric with a better direction that every method has", "none")
     sign = np.array([1.0 if better[metric] == "lower" else -1.0 for metric in counted])
     values = np.array([[table[method][metric] for metric in counted] for method in methods])
+    needed("scipy")
+    from scipy.stats import rankdata
+
     ranks = rankdata(values * sign, axis=0).mean(1)
     return {method: float(rank) for method, rank in zip(methods, ranks, strict=True)}, counted
 

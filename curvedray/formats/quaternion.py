@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from curvedray.errors import InputError
+from curvedray.extras import needed
 from curvedray.formats.build import note
 from curvedray.formats.source import Source
 
@@ -27,6 +28,7 @@ def rotations(quaternions: Sequence[Sequence[float]], order: str) -> Float[Tenso
 
 def quaternions(matrices: Float[Tensor, "t 3 3"], order: str) -> list[list[float]]:
     """Unit quaternions of rotations."""
+    needed("scipy")
     from scipy.spatial.transform import Rotation
 
     last = torch.from_numpy(Rotation.from_matrix(matrices.numpy()).as_quat())

@@ -9,6 +9,7 @@ import torch
 
 from curvedray.cameras import Cameras, inverse_pose
 from curvedray.errors import InputError
+from curvedray.extras import needed
 from curvedray.formats import kitti
 from curvedray.formats.build import gather
 from curvedray.formats.lenses import gather_lens, given_lens
@@ -56,6 +57,7 @@ def curve(numbers: list[float], frames: int) -> np.ndarray:
     at, now = np.linspace(0, 1, len(numbers)), np.linspace(0, 1, frames)
     if len(numbers) <= 3:
         return np.interp(now, at, numbers)
+    needed("scipy")
     from scipy.interpolate import UnivariateSpline
 
     values = UnivariateSpline(at, numbers, k=3)(now)

@@ -64,6 +64,7 @@ def _depth_channel(path: Path, names: list[str]) -> str:
 
 
 def _read_png(path: Path) -> ndarray:
+    needed("pillow")
     from PIL import Image
 
     with reading(str(path), "a 16-bit grey PNG"), Image.open(path) as picture:
@@ -113,6 +114,7 @@ def write_exr(distances: Picture, path: str | Path) -> Path:
 
 def write_png16(distances: Picture, path: str | Path, scale: float = 0.001) -> Path:
     """16 bits of so many metres each (millimetres by default); zero is not known."""
+    needed("pillow")
     from PIL import Image
 
     known = np.isfinite(distances)
