@@ -6,7 +6,6 @@ python -m tests.torture --only "radial maps" --number 17  one input again, with 
 """
 
 import argparse
-import importlib.util
 import os
 import sys
 import tempfile
@@ -17,6 +16,7 @@ from pathlib import Path
 from random import Random
 
 from curvedray.bench.harness import hardware
+from torture import kernel_sanitizers
 from torture.commands import ATTACKED_COMMANDS
 from torture.disks import on_a_full_disk, on_a_read_only_disk, two_at_once
 from torture.files import FILES, Target
@@ -136,13 +136,11 @@ def _problems(problems: list[str]) -> tuple[str, int]:
 
 
 def _kernel(asked: argparse.Namespace) -> tuple[str, int]:
-    """The compiled kernel under address and undefined-behaviour sanitizers, where its attack is there."""
-    if importlib.util.find_spec("torture.kernel_sanitizers") is None:
-        return "Not run: there is no attack on the kernel yet.", 0
-    from torture.kernel_sanitizers import run
-
-    said = run()
-    return str(said), 0
+    """The compiled kernel under address and undefined-behaviour sanitizers."""
+    try:
+        return f"{kernel_sanitizers.run()} cases, nothing found.", 0
+    except RuntimeError as error:
+        return str(error), 1
 
 
 _PARTS = {
