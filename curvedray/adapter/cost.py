@@ -95,19 +95,15 @@ class Cost:
     memory: float  # bytes of the transformer: its weights and the adapter's, and the activations of one pass
 
     def __str__(self) -> str:
-        slower = f"{100 * (self.adapter_share - 1):.0f} % more work with the camera" if self.adapter_parameters else ""
-        return "; ".join(
-            filter(
-                None,
-                [
-                    f"{self.frames} frames of {self.width} x {self.height} in {self.steps} steps",
-                    f"about {duration(self.operations / CPU_SPEED)} on a laptop's CPU, "
-                    f"{duration(self.operations / GPU_SPEED)} on a large GPU",
-                    f"{megabytes(self.memory)} of memory for the transformer",
-                    slower,
-                ],
-            )
-        )
+        cpu, gpu = self.operations / CPU_SPEED, self.operations / GPU_SPEED
+        said = [
+            f"{self.frames} frames of {self.width} x {self.height} in {self.steps} steps",
+            f"about {duration(cpu)} on a laptop's CPU" + (f", {duration(gpu)} on a large GPU" if gpu > 1 else ""),
+            f"{megabytes(self.memory)} of memory for the transformer",
+        ]
+        if self.adapter_parameters:
+            said.append(f"{100 * (self.adapter_share - 1):.0f} % more work with the camera")
+        return "; ".join(said)
 
 
 def generation_cost(model: VideoModel, adapter: Adapter | None, grid: TokenGrid, steps: int, passes: int) -> Cost:
@@ -137,7 +133,7 @@ def generation_cost(model: VideoModel, adapter: Adapter | None, grid: TokenGrid,
 
 def duration(seconds: float) -> str:
     """Seconds as a person would say them."""
-    for unit, length in (("hours", 3600.0), ("minutes", 60.0)):
+    for unit, length in (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0)):
         if seconds >= 1.5 * length:
             return f"{seconds / length:.2g} {unit}"
     return f"{max(1, round(seconds))} s"

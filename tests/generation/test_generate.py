@@ -10,7 +10,7 @@ from torch import Tensor
 
 from curvedray.adapter.adapter import Adapter
 from curvedray.adapter.config import AdapterConfig
-from curvedray.adapter.cost import adapter_operations, backbone_operations
+from curvedray.adapter.cost import Cost, adapter_operations, backbone_operations, duration
 from curvedray.cameras import Cameras, Lens, TokenGrid
 from curvedray.cameras.named_lenses import named_lens
 from curvedray.errors import InputError
@@ -175,6 +175,16 @@ def test_counted_operations_at_wan_1_3b() -> None:
     for grid, share in ((TokenGrid(5, 15, 26), 1.04), (TokenGrid(21, 30, 52), 1.10)):
         backbone = backbone_operations(transformer, grid, 512)
         assert (backbone + adapter_operations(adapter, grid)) / backbone == pytest.approx(share, abs=0.008)
+
+
+def test_a_cost_is_said_in_units_a_person_thinks_in() -> None:
+    """Regression: "about 0.0 GiB" and "0.0166 T operations"."""
+    small = Cost(17, 64, 96, 120, 16, 32, 1_800_000, 200_000, 1.66e10, 1.2, 9.4e6)
+    large = dataclasses.replace(small, operations=2.9e16, memory=5.4e9, adapter_parameters=0)
+    assert "about 1 s on a laptop's CPU; 9.4 MB" in str(small)
+    assert "20 % more work with the camera" in str(small)
+    assert "about 17 days on a laptop's CPU, 2.4 minutes on a large GPU; 5.4 GB" in str(large)
+    assert [duration(i) for i in (0.01, 75, 100, 7200)] == ["1 s", "75 s", "1.7 minutes", "2 hours"]
 
 
 def test_the_embedded_model_runs_on_the_same_lines() -> None:
