@@ -182,14 +182,18 @@ def summary_line(report: Report) -> str:
     doubtful = f", {len(report.suspects)} of the scored suspicious" if report.suspects else ""
     return (
         f"{len(report.scored)} clips scored, {len(report.failed)} failed{static}{doubtful}; "
-        f"every {ordinal(report.stride)} frame; estimator {report.estimator} ({quoted(report.version)}); "
+        f"{frames_text(report.stride)}; estimator {report.estimator} ({quoted(report.version)}); "
         "mean over clips, 95 % bootstrap interval in brackets."
     )
 
 
-def ordinal(number: int) -> str:
+def frames_text(stride: int) -> str:
+    """Which frames were scored: `every frame`, `every 4th frame`."""
+    if stride == 1:
+        return "every frame"
     endings = {1: "st", 2: "nd", 3: "rd"}
-    return f"{number}{'th' if number % 100 in (11, 12, 13) else endings.get(number % 10, 'th')}"
+    ending = "th" if stride % 100 in (11, 12, 13) else endings.get(stride % 10, "th")
+    return f"every {stride}{ending} frame"
 
 
 def to_markdown(report: Report) -> str:

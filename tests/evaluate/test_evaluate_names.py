@@ -274,10 +274,13 @@ def test_a_saved_result_comes_back_whole(tmp_path):
 def test_a_generated_video_is_evaluated_as_it_is(filmed, tmp_path):
     from curvedray.cli import app
 
-    result = CliRunner().invoke(app, ["evaluate", str(filmed / "film.mp4"), "-o", str(tmp_path), "--json"])
+    (tmp_path / "dangling.mp4").symlink_to("nowhere")  # fails alone, and does not choose another estimator
+    videos = [str(filmed / "film.mp4"), str(tmp_path / "dangling.mp4")]
+    result = CliRunner().invoke(app, ["evaluate", *videos, "-o", str(tmp_path), "--json"])
     assert result.exit_code == 0, result.output
     content = json.loads(result.stdout)
-    assert (content["scored"], content["estimator"], content["stride"]) == (1, "embedded", 4)
+    assert (content["scored"], content["failed"]) == (1, 1)
+    assert (content["estimator"], content["stride"]) == ("embedded", 4)
     assert "cameras recovered by embedded" in result.stderr
     assert '<video class="film" src="videos/film.mp4"' in (tmp_path / "index.html").read_text()
 

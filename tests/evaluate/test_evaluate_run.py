@@ -17,7 +17,7 @@ from curvedray.evaluate.estimators.oracle import Oracle
 from curvedray.evaluate.estimators.protocol import Estimate, UpAndLens
 from curvedray.evaluate.matching import match
 from curvedray.evaluate.page import write_report
-from curvedray.evaluate.report import Report, compare, interval_text, number_text
+from curvedray.evaluate.report import Report, compare, frames_text, interval_text, number_text
 from curvedray.evaluate.run import score_folder
 from curvedray.evaluate.statistics import Interval
 from curvedray.formats import write_cameras
@@ -278,6 +278,9 @@ def test_two_reports_are_compared_clip_by_clip(folder):
 
 
 def test_numbers_read_well():
+    assert [frames_text(x) for x in (1, 2, 4, 11, 21)] == [
+        "every frame", "every 2nd frame", "every 4th frame", "every 11th frame", "every 21st frame",
+    ]  # fmt: skip
     assert [number_text(x) for x in (0, 14.748, 0.01234, 1234.5, 0.0000123, -2.5)] == [
         "0", "14.7", "0.0123", "1234", "0.0000", "-2.50",
     ]  # fmt: skip

@@ -27,16 +27,20 @@ def choose_estimator(videos: Sequence[Path], recovered: bool = False) -> str:
     """Who can judge these videos: the embedded estimator where all are the embedded model's own, else COLMAP."""
     if recovered:
         raise InputError("--recovered", f"with --estimator {' or '.join(RECOVERED)}", "no estimator named")
-    return "embedded" if videos and all(_of_the_embedded_model(video) for video in videos) else "colmap"
+    told = {_of_the_embedded_model(video) for video in videos} - {None}
+    return "embedded" if told == {True} else "colmap"
 
 
-def _of_the_embedded_model(video: Path) -> bool:
-    """Whether a video says so: `curvedray generate` notes its recipe in the file, and the demo its model."""
+def _of_the_embedded_model(video: Path) -> bool | None:
+    """Whether a video says so: `curvedray generate` notes its recipe in the file, and the demo its model.
+
+    None for a file that cannot be read: it will fail whoever reads it, and must not decide for the others.
+    """
     try:
         notes = read_notes(video)
         recipe = parsed_json(notes.get("recipe", "{}"), str(video))
     except InputError:
-        return False
+        return None
     model = recipe.get("model") if isinstance(recipe, dict) else None
     return model == "" or "embedded" in (model, notes.get("model"))
 
