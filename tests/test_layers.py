@@ -20,7 +20,7 @@ encoding radial
 world models adapter
 data generation training
 evaluate paper bench
-demo doctor
+demo transfer doctor
 app cli __main__
 """
 ROOMS = TABLE.split()

@@ -11,7 +11,20 @@ from rich.console import Console
 import curvedray
 
 # Help is listed in this order. A command file defines `register(app)`.
-COMMANDS = ("demo", "generate", "preview", "cameras", "radial", "data", "train", "evaluate", "paper", "bench", "doctor")
+COMMANDS = (
+    "demo",
+    "generate",
+    "transfer",
+    "preview",
+    "cameras",
+    "radial",
+    "data",
+    "train",
+    "evaluate",
+    "paper",
+    "bench",
+    "doctor",
+)
 
 app = typer.Typer(
     name="curvedray",

@@ -62,7 +62,7 @@ def convert(
         raise InputError(str(path), "at least one distance", "none that is finite and positive")
     _check_unit(path, metres[known], scale)
     if size is not None:
-        metres, said = _fitted(metres, *size)
+        metres, said = fitted_distances(metres, *size)
         notes += said
     if meaning == "radius":
         return Converted(RadialMap.from_metric(metres, near=near), tuple(notes))
@@ -126,7 +126,7 @@ def _check_unit(path: str | Path, metres: Tensor, scale: str | float) -> None:
         raise InputError(str(path), "distances beyond one metre", f"{largest:.3g} at most", fix)
 
 
-def _fitted(metres: Float[Tensor, "t h w"], width: int, height: int) -> tuple[Tensor, list[str]]:
+def fitted_distances(metres: Float[Tensor, "t h w"], width: int, height: int) -> tuple[Tensor, list[str]]:
     """Cropped in the middle to the video's shape, then averaged (or repeated) to its size over what is known."""
     _, rows, cols = metres.shape
     tall, wide = min(rows, round(cols * height / width)), min(cols, round(rows * width / height))
