@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import torch
@@ -16,7 +16,7 @@ from curvedray.errors import InputError
 
 LONGEST_STEP = 30.0  # degrees per frame: a cut, or poses that are not this video's
 FARTHEST_PATH = 200.0  # near distances over a clip
-DARKEST_CHANGE = 1e-4  # of full scale: two frames that differ by less are the same frame
+SMALLEST_CHANGE = 1e-4  # of full scale: two frames that differ by less are the same frame
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class ClipReport:
 
 
 def check_clips(source: FootageSource, shape: VideoShape | None = None) -> Iterator[ClipReport]:
-    """A report a clip, in order; one that cannot be read is a row that says why."""
+    """A report per clip, in order; one that cannot be read is a row that says why."""
     seen: set[str] = set()
     for index in range(len(source)):
         name = source.name_of(index)
@@ -50,9 +50,7 @@ def check_clips(source: FootageSource, shape: VideoShape | None = None) -> Itera
         except InputError as error:
             report = ClipReport(name, 0, 0, 0, 0, 0.0, 0.0, "", 0.0, 0.0, None, (str(error),))
         if name in seen:
-            report = ClipReport(
-                **{**report.__dict__, "problems": (*report.problems, "a clip of this name came before")}
-            )
+            report = replace(report, problems=(*report.problems, "a clip of this name came before"))
         seen.add(name)
         yield report
 
@@ -101,7 +99,7 @@ def _problems(footage: Footage, shape: VideoShape | None, rotation: Tensor, know
     yield from _scale_problems(footage)
     if known is not None and known < 0.05:
         yield f"radii known on {100 * known:.1f} % of pixels: are they metres?"
-    still = (footage.video[1:].float() - footage.video[:-1].float()).abs().mean((1, 2, 3)) / 255 < DARKEST_CHANGE
+    still = (footage.video[1:].float() - footage.video[:-1].float()).abs().mean((1, 2, 3)) / 255 < SMALLEST_CHANGE
     if frames > 1 and still.all():
         yield "a still picture: no frame differs from the one before"
 

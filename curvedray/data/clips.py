@@ -47,7 +47,7 @@ class FootageSource(Protocol):
     def __getitem__(self, index: int) -> Footage: ...
 
     def name_of(self, index: int) -> str:
-        """What to call a clip before, or although it cannot, be read."""
+        """A clip's name, also of one that cannot be read."""
         ...
 
     def fingerprint(self, index: int) -> str:

@@ -64,8 +64,7 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int) -> Path:
             _remove(path)  # a damaged one of the same step
             os.replace(unfinished, path)
             _on_disk(folder)
-            for old in checkpoint_folders(folder)[:-keep]:
-                _remove(old)
+            remove_old(folder, checkpoint.step, keep)
     except InputError:
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
@@ -89,7 +88,11 @@ def load_checkpoint(path: Path) -> Checkpoint:
             got = _checksum(path / name)
             if got != expected:
                 raise InputError(f"checkpoint {path.name}", f"{name} with checksum {expected[:8]}", got[:8])
-        parts = {name: load_file(path / f"{name}.safetensors") for name in ("weights", "optimiser", "average")}
+        # Copied: a file's numbers may begin at any address, and matrix products round by alignment on some CPUs.
+        parts = {
+            name: {key: tensor.clone() for key, tensor in load_file(path / f"{name}.safetensors").items()}
+            for name in ("weights", "optimiser", "average")
+        }
         return Checkpoint(
             int(record["step"]), record["recipe"], **parts, circumstances=dict(record.get("circumstances", {}))
         )
@@ -111,6 +114,12 @@ def remove_unfinished(folder: Path) -> None:
     for path in folder.glob(".*"):
         if path.is_dir() and STEP.fullmatch(path.name.removeprefix(".").removeprefix("old-")):
             shutil.rmtree(path)
+
+
+def remove_old(folder: Path, step: int, keep: int) -> None:
+    """Delete all but the newest `keep` up to a step; later ones, which are damaged where a run resumes, stay."""
+    for old in [path for path in checkpoint_folders(folder) if _step_of(path) <= step][:-keep]:
+        _remove(old)
 
 
 def _step_of(path: Path) -> int:

@@ -68,7 +68,7 @@ def estimate(recipe: Recipe, model: VideoModel, shape: VideoShape, process: Proc
     operations = forward * (1 + backward + again)
     if adapter is not None:
         operations += adapter_operations(adapter, grid) * (3 + again)
-    of_process = operations * process.clips_a_pass * recipe.accumulate
+    of_process = operations * process.clips_per_pass * recipe.accumulate
     seconds = of_process / (REACHED * _speed(process.device, recipe.precision))
     timed = seconds * (TRIAL_STEPS + 1) < LONGEST_TRIAL
     if timed:
@@ -87,7 +87,7 @@ def estimate(recipe: Recipe, model: VideoModel, shape: VideoShape, process: Proc
         frozen * next(transformer.parameters()).element_size()
         + state
         + trained * 4
-        + kept_bytes(recipe, transformer, grid, process.clips_a_pass),
+        + kept_bytes(recipe, transformer, grid, process.clips_per_pass),
         float(recipe.keep * state),
         timed,
     )
@@ -129,7 +129,7 @@ def _timed_step(
     cameras = Cameras(lens, torch.eye(4).repeat(grid.frames, 1, 1), "near")
     known = torch.ones(grid.tokens, dtype=torch.bool)
     clip = Clip("trial", "", torch.zeros(model.latent_shape(grid)), text, cameras, torch.zeros(grid.tokens), known)
-    batch = batch_of([clip] * process.clips_a_pass).to(process.device)
+    batch = batch_of([clip] * process.clips_per_pass).to(process.device)
     draws = draw(recipe, 0, process.slots(0), model.latent_shape(grid), grid).to(process.device)
     trained = adapter if adapter is not None else model.transformer
     wanted = [p.requires_grad for p in model.transformer.parameters()]

@@ -107,7 +107,7 @@ def forget_from(path: Path, step: int) -> None:
     """Drop the lines of steps that will be made again, and a last line that was cut short."""
     if not path.exists():
         return
-    # A validation bears the number of steps before it, a step its own, from 0.
+    # A validation's number counts the steps before it; a step's own number starts at 0.
     kept = [i for i in log_records(path) if i["step"] < step or ("validation" in i and i["step"] == step > 0)]
     with whole_file(path) as temporary:
         temporary.write_text("".join(f"{json.dumps(record)}\n" for record in kept))

@@ -27,6 +27,7 @@ from curvedray.models.interface import VideoModel
 from curvedray.training.checkpoints import (
     Checkpoint,
     optimiser_tensors,
+    remove_old,
     restore_optimisers,
     save_checkpoint,
     save_transformer,
@@ -106,8 +107,10 @@ def _train(
         trained.load_state_dict(checkpoint.weights)
         restore_optimisers(optimisers, names, checkpoint.optimiser)
         average = {name: tensor.to(process.device) for name, tensor in checkpoint.average.items()}
-        for note in notes_on_resuming(checkpoint, recipe, now) if process.is_first else ():
-            say(note)
+        if process.is_first:
+            remove_old(out / "checkpoints", first, recipe.keep)  # a kill may have come before it
+            for note in notes_on_resuming(checkpoint, recipe, now):
+                say(note)
 
     def validate_at(step: int) -> None:
         """Once per step, also where a kill came before the first attempt was in the log."""
@@ -240,7 +243,7 @@ def _refuse_nan(step: int, loss: float, norm: float, out: Path, saved: int) -> N
 
 @torch.no_grad()
 def _update_average(average: dict[str, Tensor], names: dict[nn.Parameter, str], decay: float, step: int) -> None:
-    """The average of weights; young, it forgets faster, so that it does not remember the start."""
+    """The average of weights. In the first steps the decay is lower, so that the initial weights are soon forgotten."""
     decay = min(decay, (1 + step) / (10 + step))
     for parameter, name in names.items() if average else ():
         average[name].lerp_(parameter, 1 - decay)

@@ -1,7 +1,7 @@
 """This process among the others that train: its device, its share of a batch, sums over all of them.
 
 One process alone needs no launcher; several are started by torch's, over gloo on CPUs and NCCL on GPUs.
-Gradients are averaged by hand, in one reduction a step: what is trained is small, and a wrapper around the model
+Gradients are averaged by hand, in one reduction per step: what is trained is small, and a wrapper around the model
 would have to know about hooks, accumulation and weights that a method does not use.
 """
 
@@ -56,12 +56,12 @@ class Process:
         if recipe.batch % passes:
             got = f"{recipe.batch} for {self.count} processes of {recipe.accumulate} passes"
             raise InputError("batch", "a number that processes x accumulate divides", got)
-        self.clips_a_pass = recipe.batch // passes
+        self.clips_per_pass = recipe.batch // passes
 
     def slots(self, part: int) -> range:
         """This process's slots of the step's batch, in one of its passes."""
-        first = (part * self.count + self.rank) * self.clips_a_pass
-        return range(first, first + self.clips_a_pass)
+        first = (part * self.count + self.rank) * self.clips_per_pass
+        return range(first, first + self.clips_per_pass)
 
     def autocast(self) -> AbstractContextManager[Any]:
         """Our own, not accelerate's, whose precision is fixed for as long as Python runs."""

@@ -55,7 +55,7 @@ def test_the_estimate_counts_what_autograd_keeps(name, width, tmp_path):
         found = losses(recipe, model, adapter, batch, draws, text)
     assert torch.isfinite(torch.stack(found)).all()
     measured = sum(tensor.untyped_storage().nbytes() for tensor in kept)
-    assert kept_bytes(recipe, model.transformer, grid, process.clips_a_pass) == pytest.approx(measured, rel=0.25)
+    assert kept_bytes(recipe, model.transformer, grid, process.clips_per_pass) == pytest.approx(measured, rel=0.25)
 
 
 def opened(name, overrides, out):

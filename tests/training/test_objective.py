@@ -8,6 +8,7 @@ from tiny import TinyModel, footage
 from train_tiny import TINY
 
 from curvedray.adapter.adapter import Adapter
+from curvedray.adapter.config import RAY
 from curvedray.data.clips import VideoShape, batch_of, encoded
 from curvedray.encoding.attention import curved_ray_attention
 from curvedray.radial.mixforcing import MixForcing
@@ -38,8 +39,8 @@ def test_the_radial_loss_sees_the_prediction_never_the_teacher():
         with batch_in_view(recipe, adapter, batch, draws, grid), torch.no_grad():
             found[mixforcing] = losses(recipe, model, adapter, batch, draws, model.encode_text([""])[0])
     (flow, radial), (forced_flow, forced_radial) = found.values()
-    assert torch.equal(radial, forced_radial)
-    assert not torch.equal(flow, forced_flow)
+    torch.testing.assert_close(radial, forced_radial, rtol=1e-5, atol=1e-6)
+    assert (flow - forced_flow).abs().max() > 3e-5  # ten times what rounding does
     assert radial.abs().min() > 0
 
 
@@ -79,12 +80,12 @@ def test_autocast_leaves_the_geometry_in_float32(kind):
         for enabled in (False, True):
             with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
                 if kind == "ray":
-                    found.append(adapter._view.relative["ray"].attention(q, k, v))
+                    found.append(adapter._view.encodings[RAY].attention(q, k, v))
                 else:
                     found.append(
                         curved_ray_attention(q, k, v, batch.cameras, grid, teacher.mu, teacher.sigma, backend=kind)
                     )
-    assert torch.equal(*found)
+    torch.testing.assert_close(*found, rtol=1e-5, atol=1e-6)  # bfloat16 would be off by a percent
 
 
 def test_the_total_loss_is_the_papers_sum_and_does_not_depend_on_how_a_batch_is_split():

@@ -241,7 +241,8 @@ def test_what_a_kill_left_half_deleted_stops_no_later_checkpoint(tmp_path, whole
     assert not left.exists()
     left.mkdir()
     (left.parent / ".step-000009").mkdir()
-    run(tmp_path, resume=True)
+    shutil.copytree(left.parent / "step-000008", left.parent / "step-000002")  # one that was to be deleted next
+    run(tmp_path, ["keep=1"], resume=True)
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step-000008"]
     assert not list(tmp_path.glob(".*"))
 
