@@ -23,6 +23,8 @@ def rooms() -> dict[str, list[str]]:
 
 
 def on_config(config: Any) -> Any:
+    named = set(re.findall(r"[\w/]+\.md", repr(config.nav)))
+    config.nav += [page for page in sorted(path.name for path in (ROOT / "docs").glob("*.md")) if page not in named]
     pages = [{room: f"reference/{room}.md"} for room in rooms() if room != "cli"]
     config.nav.append({"Reference": [{"Public names": "reference/index.md"}, *pages]})
     return config
