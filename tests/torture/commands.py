@@ -187,7 +187,8 @@ class Evaluating:
                     mutate.odd_json(json.loads(content), chance) if is_json else mutate.damaged(content, chance)
                 )
             elif kind == 2:
-                bad = self.folder / chance.choice(["c.mp4", "é[bold]\x1b[31m.mp4", "\udcff.mp4", "a" * 250 + ".mp4", ".x.mp4"])
+                names = ["c.mp4", "é[bold]\x1b[31m.mp4", "\udcff.mp4", "a" * 250 + ".mp4", ".x.mp4"]
+                bad = self.folder / chance.choice(names)
                 bad.write_bytes(mutate.damaged(content, chance))
             elif kind == 3:
                 bad = self.folder / "link.mp4"
