@@ -58,7 +58,7 @@ def bare(code: str) -> subprocess.CompletedProcess[str]:
     absent = {module for module, names in owners.items() if not {canonicalize_name(name) for name in names} & there}
     assert {"diffusers", "scipy", "typer", "PIL", "safetensors"} <= absent
     script = BARE.format(absent=absent) + code
-    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=400)
 
 
 def test_the_encoding_takes_torch_numpy_einops_and_jaxtyping():
