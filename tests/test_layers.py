@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -130,3 +131,14 @@ print(json.dumps([took, sorted(brought & set({HEAVY}))]))
     took, brought = json.loads(run.stdout)
     assert brought == []
     assert took < 1.0, f"{took:.2f} s of processor time beyond torch"
+
+
+def test_the_architecture_page_names_rooms_in_their_order_and_files_that_exist():
+    page = (PACKAGE.parent / "docs" / "architecture.md").read_text()
+    table, walks = page.split("## Four walks")
+    named = re.findall(r"`([a-z_]+)(?:/|\.py)`", table)
+    rooms = [room for room in named if room in RANK]
+    assert rooms == sorted(rooms, key=RANK.__getitem__)
+    assert {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()} <= {*rooms}
+    for path in re.findall(r"`((?:[a-z_]+/)+[a-z_]*(?:\.py)?)`", walks):
+        assert (PACKAGE / path).exists(), f"docs/architecture.md names {path}"
