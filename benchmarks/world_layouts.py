@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from curvedray.cameras import Cameras
-from curvedray.world import second, world
+from curvedray.world import world
 from curvedray.world.raycast import render
 from curvedray.world.scene import Scene
 
@@ -30,7 +30,7 @@ def log_radii(scene: Scene, cameras: Cameras) -> torch.Tensor:
     return torch.where(seen.valid, seen.radius.double(), torch.nan).log()
 
 
-def first_world(index: int, layouts: int) -> list[torch.Tensor]:
+def in_first_world(index: int, layouts: int) -> list[torch.Tensor]:
     clip = world.world_clip(index, "test", FRAMES, 16, 24)
     scenes = [clip.world.scene]
     seed = 0
@@ -42,8 +42,8 @@ def first_world(index: int, layouts: int) -> list[torch.Tensor]:
     return [log_radii(scene, clip.cameras) for scene in scenes]
 
 
-def second_world(index: int, layouts: int) -> list[torch.Tensor]:
-    clips = [second.world_clip(index, "test", FRAMES, 16, 24, layout=i) for i in range(layouts)]
+def in_second_world(index: int, layouts: int) -> list[torch.Tensor]:
+    clips = [second_world.world_clip(index, "test", FRAMES, 16, 24, layout=i) for i in range(layouts)]
     return [log_radii(clip.world.scene, clip.cameras) for clip in clips]
 
 
@@ -62,5 +62,5 @@ if __name__ == "__main__":
     parser.add_argument("--layouts", type=int, default=6)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    report("first world", first_world, options.clips, options.layouts)
-    report("second world", second_world, options.clips, options.layouts)
+    report("first world", in_first_world, options.clips, options.layouts)
+    report("second world", in_second_world, options.clips, options.layouts)

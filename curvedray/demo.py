@@ -14,10 +14,10 @@ from torch import Tensor
 from curvedray.cameras import Cameras
 from curvedray.cameras.named_lenses import named_lens
 from curvedray.formats import write_cameras
-from curvedray.generation.film import Generated
 from curvedray.generation.generate import generate
 from curvedray.generation.parts import Parts
-from curvedray.media.distances import distance_limits, radial_picture, with_scale
+from curvedray.generation.sampling import Generated
+from curvedray.media.distance_colours import distance_limits, radial_picture, with_scale
 from curvedray.media.image import write_png
 from curvedray.media.pictures import contact_sheet, enlarged
 from curvedray.media.video import write_gif, write_video

@@ -25,7 +25,7 @@ from curvedray.formats.of_video import cameras_of_video
 from curvedray.generation.parts import Parts, Source, check_takes_maps
 from curvedray.generation.recipe import new_recipe
 from curvedray.generation.write import make_video
-from curvedray.media.distances import distance_limits, radial_picture
+from curvedray.media.distance_colours import distance_limits, radial_picture
 from curvedray.media.pictures import enlarged
 from curvedray.media.video import read_video, write_video
 from curvedray.moves.trajectory import fitted_to, trajectory

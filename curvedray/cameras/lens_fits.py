@@ -10,7 +10,7 @@ from torch import Tensor
 
 from curvedray.cameras.angles import direction_angle
 from curvedray.cameras.lens import Lens
-from curvedray.cameras.lens_models import EUCM, DoubleSphere, LensModel, Mei, Pinhole, Radial, ucm_lens
+from curvedray.cameras.other_lens_models import EUCM, DoubleSphere, LensModel, Mei, Pinhole, Radial, ucm_lens
 from curvedray.errors import InputError
 from curvedray.extras import needed
 

@@ -13,7 +13,7 @@ import torch
 from curvedray.cameras.arrays import as_size, kind_of
 from curvedray.cameras.lens import Lens
 from curvedray.cameras.lens_fits import LensFit, fit_model, fit_ucm
-from curvedray.cameras.lens_models import (
+from curvedray.cameras.other_lens_models import (
     EUCM,
     DoubleSphere,
     Equidistant,

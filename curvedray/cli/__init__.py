@@ -50,6 +50,6 @@ console = Console(stderr=True, highlight=False, soft_wrap=True)
 
 def main() -> None:
     """Run the command line; see `leaving` for how it ends."""
-    from curvedray.cli.leaving import run
+    from curvedray.cli.exits import run
 
     run(app, console)

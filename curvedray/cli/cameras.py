@@ -128,7 +128,7 @@ def formats(
 ) -> None:
     """Every format of camera files in a line each; or one of them, with its options."""
     from curvedray.formats import FORMATS, GENERAL
-    from curvedray.formats.table import format_named
+    from curvedray.formats.registry import format_named
 
     chosen = list(FORMATS.values()) if name is None else [format_named(name)]
     if as_json:

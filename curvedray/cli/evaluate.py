@@ -69,8 +69,8 @@ def evaluate(
     from curvedray.cli.progress import progress_bar
     from curvedray.errors import quoted
     from curvedray.evaluate.estimators import choose_estimator, make_estimator
+    from curvedray.evaluate.html_page import template, write_report
     from curvedray.evaluate.matching import match
-    from curvedray.evaluate.page import template, write_report
     from curvedray.evaluate.report import Report, compare, to_dict, to_markdown
     from curvedray.evaluate.results import ClipResult
     from curvedray.evaluate.run import score_folder

@@ -128,9 +128,9 @@ def generate(
     from curvedray.cli.threads import set_threads
     from curvedray.errors import InputError, quoted
     from curvedray.formats import read_cameras
-    from curvedray.generation.film import cost_of
     from curvedray.generation.parts import NO_ADAPTER, load_parts
     from curvedray.generation.recipe import new_recipe, read_recipe, relocated
+    from curvedray.generation.sampling import cost_of
     from curvedray.generation.write import check_output, make_video
     from curvedray.models.open import is_embedded
 

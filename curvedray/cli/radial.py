@@ -176,7 +176,7 @@ def show(
     """Draw a map in colour, with a scale in metres."""
     import torch
 
-    from curvedray.media.distances import distance_limits, radial_picture, with_scale
+    from curvedray.media.distance_colours import distance_limits, radial_picture, with_scale
     from curvedray.media.image import write_png
     from curvedray.media.pictures import contact_sheet, enlarged
     from curvedray.media.video import write_video

@@ -26,14 +26,14 @@ from curvedray.data.folders import FolderFootage
 from curvedray.errors import InputError
 from curvedray.models.interface import VideoModel
 from curvedray.radial.map import RadialMap
-from curvedray.world import second, world
+from curvedray.world import world
 from curvedray.world.world import Split
 
 # The procedural worlds by name: the number of what a clip looks like (a change makes old caches another thing), and how
 # a clip is drawn. The shipped model knows the first.
 WORLDS: dict[str, tuple[int, Callable[..., world.WorldClip]]] = {
     "world": (1, world.world_clip),
-    "world-2": (2, second.world_clip),
+    "world-2": (2, second_world.world_clip),
 }
 
 

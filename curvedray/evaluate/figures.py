@@ -15,7 +15,7 @@ from jaxtyping import Float
 from curvedray.cameras.angles import rotation_angle
 from curvedray.evaluate.report import number_text
 from curvedray.evaluate.results import ClipResult
-from curvedray.media.page import round_step
+from curvedray.media.canvas import round_step
 
 WIDTH, HEIGHT = 320, 240
 LEFT, RIGHT, TOP, BOTTOM = 40, 10, 22, 34  # margins, for numbers and the axes' names

@@ -11,7 +11,7 @@ from curvedray.formats.options import GENERAL, Option
 from curvedray.formats.own import cameras_from_json, cameras_to_json
 from curvedray.formats.panshot import read_requests
 from curvedray.formats.read import read_cameras
-from curvedray.formats.table import FORMATS, Format
+from curvedray.formats.registry import FORMATS, Format
 from curvedray.formats.write import write_cameras
 
 __all__ = [

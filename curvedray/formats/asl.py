@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from curvedray.cameras import Cameras, Lens
-from curvedray.cameras.lens_models import Mei, OpenCVFisheye
+from curvedray.cameras.other_lens_models import Mei, OpenCVFisheye
 from curvedray.formats.build import frame_rate, gather, note
 from curvedray.formats.lenses import chosen_lens, fitted, gather_lens, given_lens
 from curvedray.formats.quaternion import check_quaternion, quaternions, rotations

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from curvedray.cameras import Cameras, inverse_pose
-from curvedray.cameras.lens_models import EUCM, LensModel, Mei, OpenCVFisheye, ucm_lens
+from curvedray.cameras.other_lens_models import EUCM, LensModel, Mei, OpenCVFisheye, ucm_lens
 from curvedray.errors import InputError
 from curvedray.extras import needed
 from curvedray.formats import colmap_binary

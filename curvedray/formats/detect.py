@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from curvedray.errors import InputError
+from curvedray.formats.registry import FORMATS
 from curvedray.formats.source import Source, is_number
-from curvedray.formats.table import FORMATS
 
 
 class Detection(NamedTuple):

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from curvedray.cameras.lens_fits import LensFit, fit_ucm
-from curvedray.cameras.lens_models import LensModel, Mei, OpenCVFisheye, Pinhole
+from curvedray.cameras.other_lens_models import LensModel, Mei, OpenCVFisheye, Pinhole
 from curvedray.formats.build import note
 from curvedray.formats.lenses import checked_size
 from curvedray.formats.source import Given, Source

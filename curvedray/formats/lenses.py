@@ -15,8 +15,8 @@ from torch import Tensor
 from curvedray.cameras import Cameras, Lens
 from curvedray.cameras.lens import SHAPE_TOLERANCE
 from curvedray.cameras.lens_fits import fit_ucm
-from curvedray.cameras.lens_models import LensModel
 from curvedray.cameras.named_lenses import named_lens
+from curvedray.cameras.other_lens_models import LensModel
 from curvedray.errors import InputError
 from curvedray.formats.build import note
 from curvedray.formats.source import Source

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from curvedray.cameras import Cameras, Lens
-from curvedray.cameras.lens_models import Equidistant, LensModel, Mei, OpenCVFisheye, Pinhole
+from curvedray.cameras.other_lens_models import Equidistant, LensModel, Mei, OpenCVFisheye, Pinhole
 from curvedray.formats.build import from_opengl, gather, note, numbered, to_opengl
 from curvedray.formats.lenses import fitted, gather_lens, given_lens, image_size, lens_numbers
 from curvedray.formats.source import Node, Source, natural

@@ -12,8 +12,8 @@ from curvedray.formats.build import note
 from curvedray.formats.detect import detected
 from curvedray.formats.lenses import checked_size
 from curvedray.formats.options import GENERAL, check_options
+from curvedray.formats.registry import format_named
 from curvedray.formats.source import Given, Source
-from curvedray.formats.table import format_named
 
 NOTABLE_ROUNDING = 1e-4  # of a path's extent: what float32 may take from it before a note says so
 

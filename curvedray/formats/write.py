@@ -13,7 +13,7 @@ from curvedray.files import scratch_folder, whole_file
 from curvedray.formats.build import note
 from curvedray.formats.lenses import PINHOLE_XI, lens_numbers
 from curvedray.formats.options import check_options
-from curvedray.formats.table import FORMATS, Format, format_named
+from curvedray.formats.registry import FORMATS, Format, format_named
 
 ENDINGS = {".json": "curvedray", ".npy": "panshot", ".npz": "vipe", ".csv": "asl"}  # which format an ending means
 

@@ -16,8 +16,8 @@ from torch import Tensor
 from curvedray.adapter.adapter import Adapter
 from curvedray.cameras import Cameras, Lens, stacked
 from curvedray.errors import InputError
-from curvedray.generation.film import Callback, Generated, Given, film, guided_velocity, noise_for, sampled
 from curvedray.generation.parts import Parts, load_parts
+from curvedray.generation.sampling import Callback, Generated, Given, film, guided_velocity, noise_for, sampled
 from curvedray.generation.settings import Settings
 from curvedray.generation.shot import CameraPath, Shot, cameras_for
 from curvedray.models.interface import VideoModel

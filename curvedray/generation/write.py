@@ -16,12 +16,12 @@ from curvedray.cameras import TokenGrid
 from curvedray.errors import InputError
 from curvedray.files import check_writable, named_file, scratch_folder
 from curvedray.formats import write_cameras
-from curvedray.generation.film import Generated, film
 from curvedray.generation.parts import Parts
 from curvedray.generation.recipe import VideoRecipe
+from curvedray.generation.sampling import Generated, film
 from curvedray.generation.settings import Settings
 from curvedray.inputs import MB, megabytes
-from curvedray.media.distances import distance_limits, radial_picture, with_scale
+from curvedray.media.distance_colours import distance_limits, radial_picture, with_scale
 from curvedray.media.image import write_png
 from curvedray.media.pictures import PathPlot, contact_sheet, enlarged
 from curvedray.media.video import write_video

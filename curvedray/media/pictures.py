@@ -17,7 +17,7 @@ from torch import Tensor
 
 from curvedray.cameras import Cameras, Lens
 from curvedray.errors import InputError
-from curvedray.media.page import FAINT, FINE, GRID, INK, PAPER, as_image, font, new_page, round_step, shrunk, write
+from curvedray.media.canvas import FAINT, FINE, GRID, INK, PAPER, as_image, font, new_page, round_step, shrunk, write
 
 if TYPE_CHECKING:
     from PIL.Image import Image

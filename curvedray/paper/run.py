@@ -14,8 +14,8 @@ import torch
 from curvedray.adapter.file import load_adapter
 from curvedray.data.sources import open_clips, video_shape
 from curvedray.evaluate.estimators import Estimator
+from curvedray.evaluate.html_page import write_report
 from curvedray.evaluate.matching import match
-from curvedray.evaluate.page import write_report
 from curvedray.evaluate.report import ARROWS, Report, interval_text
 from curvedray.evaluate.run import score_folder
 from curvedray.evaluate.scores import Score

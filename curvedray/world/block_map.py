@@ -9,7 +9,7 @@ from jaxtyping import UInt8
 from torch import Tensor
 
 from curvedray.cameras import Cameras, Lens
-from curvedray.media.distances import distance_limits, radial_picture
+from curvedray.media.distance_colours import distance_limits, radial_picture
 from curvedray.media.pictures import enlarged
 from curvedray.moves.trajectory import trajectory
 from curvedray.radial.map import RadialMap

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from curvedray.cameras import Cameras, Lens
 from curvedray.errors import InputError
-from curvedray.media.page import PAPER
+from curvedray.media.canvas import PAPER
 from curvedray.media.pictures import PathPlot, contact_sheet, lens_grid
 from curvedray.moves.describe import Description, describe
 from curvedray.radial.map import near_distance

@@ -32,8 +32,8 @@ from curvedray.evaluate.estimators.embedded import Embedded
 from curvedray.evaluate.known import ClipErrors, KnownClips, errors_of
 from curvedray.evaluate.metrics.fidelity import psnr
 from curvedray.files import whole_file, write_tensors
-from curvedray.generation.film import noise_for
 from curvedray.generation.generate import generate_batch
+from curvedray.generation.sampling import noise_for
 from curvedray.inputs import read_tensors
 from curvedray.media.image import write_png
 from curvedray.media.pictures import contact_sheet

@@ -9,7 +9,8 @@ import torch
 
 from curvedray import InputError, Lens
 from curvedray.cameras.lens_fits import cap, compare, directions_in_image, fit_model, fit_ucm
-from curvedray.cameras.lens_models import (
+from curvedray.cameras.named_lenses import list_lenses, named_lens
+from curvedray.cameras.other_lens_models import (
     EUCM,
     DoubleSphere,
     Equidistant,
@@ -19,7 +20,6 @@ from curvedray.cameras.lens_models import (
     Radial,
     first_fold,
 )
-from curvedray.cameras.named_lenses import list_lenses, named_lens
 
 SIZE = (832, 480)
 KITTI360_IMAGE_02 = Mei(

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from curvedray.cli import COMMANDS, app
-from curvedray.cli.leaving import _options, as_options
+from curvedray.cli.exits import _options, as_options
 from curvedray.errors import InputError
 
 STOPPED = "stopped; nothing half-written was left behind"

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from curvedray import Lens
-from curvedray.cameras.lens_models import Radial
+from curvedray.cameras.other_lens_models import Radial
 from curvedray.errors import InputError
 from curvedray.evaluate import pose_errors
 from curvedray.evaluate.estimators import Estimator, make_estimator

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from curvedray import Lens
-from curvedray.cameras.lens_models import Radial
+from curvedray.cameras.other_lens_models import Radial
 from curvedray.errors import InputError
 from curvedray.evaluate import average_rank, bootstrap, group_by, paired_difference
 from curvedray.evaluate.metrics.distribution import clip_image_score, clip_text_score, frechet_distance, inception_score

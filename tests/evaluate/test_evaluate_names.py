@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from curvedray import Cameras, Lens
 from curvedray.errors import InputError
 from curvedray.evaluate.estimators.oracle import Oracle
+from curvedray.evaluate.html_page import to_html, write_report
 from curvedray.evaluate.matching import Job, camera_files, match, video_files
-from curvedray.evaluate.page import to_html, write_report
 from curvedray.evaluate.report import Report, to_markdown
 from curvedray.evaluate.results import ClipResult, check_content, saved_result, write_result
 from curvedray.evaluate.run import score_clip, score_folder

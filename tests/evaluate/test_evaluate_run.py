@@ -11,12 +11,12 @@ from scipy.spatial.transform import Rotation
 from typer.testing import CliRunner
 
 from curvedray import Cameras, Lens
-from curvedray.cameras.lens_models import Radial
+from curvedray.cameras.other_lens_models import Radial
 from curvedray.errors import InputError
 from curvedray.evaluate.estimators.oracle import Oracle
 from curvedray.evaluate.estimators.protocol import Estimate, UpAndLens
+from curvedray.evaluate.html_page import write_report
 from curvedray.evaluate.matching import match
-from curvedray.evaluate.page import write_report
 from curvedray.evaluate.report import Report, compare, frames_text, interval_text, number_text
 from curvedray.evaluate.run import score_folder
 from curvedray.evaluate.statistics import Interval

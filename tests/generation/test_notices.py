@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from curvedray.errors import InputError
-from curvedray.generation.film import Given, film
 from curvedray.generation.generate import generate
 from curvedray.generation.parts import Parts, load_parts
+from curvedray.generation.sampling import Given, film
 from curvedray.generation.shot import Shot
 from curvedray.models.embedded.known import MEANING, read_caption
 from curvedray.world.themes import WORDS

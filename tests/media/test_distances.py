@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from curvedray.errors import InputError
-from curvedray.media.distances import (
+from curvedray.media.distance_colours import (
     SCALE_HEIGHT,
     distance_limits,
     distance_scale,

@@ -8,7 +8,7 @@ import torch
 
 from curvedray.cameras import Cameras, Lens
 from curvedray.errors import InputError
-from curvedray.media.page import PAPER, round_step
+from curvedray.media.canvas import PAPER, round_step
 from curvedray.media.pictures import END, NOW, SIDE_POINTS, START, PathPlot, contact_sheet, frustum_outlines, lens_grid
 
 PINHOLE = Lens.from_fov(90, 0.0, 64, 48)

@@ -17,8 +17,8 @@ from curvedray.adapter.config import AdapterConfig
 from curvedray.bench.adapter import adapter_share
 from curvedray.cameras import TokenGrid
 from curvedray.errors import InputError
-from curvedray.generation.film import noise_for
 from curvedray.generation.generate import generate
+from curvedray.generation.sampling import noise_for
 from curvedray.models.interface import VideoModel
 from curvedray.models.wan import SHAPES, Wan, wan_transformer
 

@@ -66,7 +66,7 @@ def warm_up() -> None:
 
     import curvedray.cli
     import curvedray.data.cache
-    import curvedray.evaluate.page
+    import curvedray.evaluate.html_page
     import curvedray.evaluate.run
     import curvedray.generation.write
     import curvedray.world.preview  # noqa: F401

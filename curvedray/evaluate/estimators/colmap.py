@@ -17,7 +17,7 @@ import torch
 from PIL import Image
 
 from curvedray.cameras import Lens
-from curvedray.cameras.lens_models import EUCM
+from curvedray.cameras.other_lens_models import EUCM
 from curvedray.errors import InputError
 from curvedray.evaluate.estimators.protocol import Estimate, Frames, filled
 from curvedray.evaluate.estimators.rotation import Pair, average_rotations, pair_of, rotation_share

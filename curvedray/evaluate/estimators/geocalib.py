@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from curvedray.cameras import Lens
-from curvedray.cameras.lens_models import Radial
+from curvedray.cameras.other_lens_models import Radial
 from curvedray.errors import InputError
 from curvedray.evaluate.estimators.protocol import Estimate, Frames, UpAndLens
 from curvedray.evaluate.scores import Failure

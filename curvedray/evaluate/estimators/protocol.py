@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, UInt8
 from scipy.spatial.transform import Rotation, Slerp
 
 from curvedray.cameras import Lens
-from curvedray.cameras.lens_models import Radial
+from curvedray.cameras.other_lens_models import Radial
 from curvedray.errors import InputError
 from curvedray.evaluate.scores import Failure
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from curvedray.cameras import Lens
 from curvedray.cameras.angles import direction_angle
 from curvedray.cameras.lens import pixel_centers
-from curvedray.cameras.lens_models import Radial
+from curvedray.cameras.other_lens_models import Radial
 from curvedray.errors import InputError
 from curvedray.evaluate.scores import Metric, Score
 

@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, UInt8
 from torch import Tensor
 
 from curvedray.errors import InputError
-from curvedray.media.page import FAINT, FINE, INK, PAPER, new_page, shrunk, write
+from curvedray.media.canvas import FAINT, FINE, INK, PAPER, new_page, shrunk, write
 
 UNKNOWN = 90  # the grey of what is not known
 SCALE_HEIGHT = 34  # pixels of the strip below a picture: the colours, the numbers below them
