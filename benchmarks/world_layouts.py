@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from curvedray.cameras import Cameras
-from curvedray.world import world
+from curvedray.world import second_world, world
 from curvedray.world.raycast import render
 from curvedray.world.scene import Scene
 

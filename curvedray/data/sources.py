@@ -26,7 +26,7 @@ from curvedray.data.folders import FolderFootage
 from curvedray.errors import InputError
 from curvedray.models.interface import VideoModel
 from curvedray.radial.map import RadialMap
-from curvedray.world import world
+from curvedray.world import second_world, world
 from curvedray.world.world import Split
 
 # The procedural worlds by name: the number of what a clip looks like (a change makes old caches another thing), and how
