@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from curvedray.data.clips import VideoShape
 
 Clips = Annotated[int, typer.Option(min=1, max=10**9, help="How many clips of the world.")]
+Labels = Annotated[
+    str | None, typer.Option(help="A folder of maps of distances, CLIP.npz; those beside the clips are found.")
+]
 WORLD_SHAPE = (17, 64, 96)  # frames, height and width of the world's clips, where nobody says others
 LONGEST_VIDEO = 100_000  # frames
 COLUMNS = (("clip", 24), ("frames", 6), ("size", 9), ("turns", 8), ("travels", 15), ("lens", 13))
@@ -30,6 +33,7 @@ def check(
     folder: Annotated[str, typer.Argument(help="A folder of clips (see docs/data.md), or `world`.")],
     size: Annotated[str | None, typer.Option(help="WIDTHxHEIGHT to train on, such as 832x480.")] = None,
     frames: Annotated[int | None, typer.Option(help="Frames to train on, such as 81.")] = None,
+    labels: Labels = None,
     clips: Clips = 16,
     as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
 ) -> None:
@@ -38,7 +42,7 @@ def check(
     from curvedray.data.sources import open_footage
 
     shape = _shape(size, frames, WORLD_SHAPE)
-    source = open_footage(folder, shape, clips)
+    source = open_footage(folder, shape, clips, labels=labels)
     with progress_bar("clips", shown=not as_json) as tick:
         rows = []
         for row in check_clips(source, shape if size or frames else None):
@@ -60,6 +64,7 @@ def cache(
     ] = "embedded",
     size: Annotated[str | None, typer.Option(help="WIDTHxHEIGHT; by default the model's own.")] = None,
     frames: Annotated[int | None, typer.Option(help="How many frames; by default the model's own.")] = None,
+    labels: Labels = None,
     clips: Clips = 2048,
     half: Annotated[bool, typer.Option("--half", help="Store latents and text in half precision.")] = False,
     prune: Annotated[bool, typer.Option("--prune", help="Delete what is of no clip that is there now.")] = False,
@@ -78,7 +83,7 @@ def cache(
     own = opened.defaults
     shape = _shape(size, frames, (own.frames, own.height, own.width))
     opened.grid_for(shape.frames, shape.height, shape.width)  # refuses what the model's strides do not divide
-    source = open_footage(folder, shape, clips)
+    source = open_footage(folder, shape, clips, labels=labels)
     with progress_bar("clips", shown=not as_json) as tick:
         report = build_cache(source, opened, shape, output, dtype="float16" if half else "float32", tick=tick)
     removed = remove_unused(output, source) if prune else 0

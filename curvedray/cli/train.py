@@ -19,6 +19,9 @@ def train(
     ] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="The run's folder (runs/NAME).")] = None,
     data: Annotated[str | None, typer.Option(help="A folder of clips, or `world`.")] = None,
+    labels: Annotated[
+        str | None, typer.Option(help="A folder of maps of distances, CLIP.npz; those beside the clips are found.")
+    ] = None,
     model: Annotated[str | None, typer.Option(help="A Wan folder or hub id, or a .safetensors of ours.")] = None,
     resume: Annotated[
         str | None, typer.Option(help="`latest`: go on from the newest whole checkpoint; with more steps=, extend.")
@@ -53,7 +56,7 @@ def train(
     def say(text: str) -> None:
         console.print(text, style="dim", markup=False)
 
-    options = {"data.source": data, "model": model, "start": start}
+    options = {"data.source": data, "data.labels": labels, "model": model, "start": start}
     chosen = changed(recipe(name), {key: value for key, value in options.items() if value is not None})
     chosen = with_overrides(chosen, overrides or [])
     run = Run.prepare(chosen, output or Path("runs") / chosen.name, tracker)

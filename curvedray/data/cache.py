@@ -214,5 +214,11 @@ class CachedClips:
                 raise InputError(name, "finite latents", "NaN or infinity in the cache", fix)
             return Clip(name, notes["caption"], latents, text, cameras, read["log_radius"], read["radius_known"])
 
+    def share_known(self, index: int) -> float:
+        """Share of a clip's tokens that have a radial target; of the file only that is read."""
+        expected = "a clip's parts in its file of the cache"
+        with reading(self._names[index], expected), safe_open(self._files[index], "pt") as file:
+            return float(file.get_tensor("radius_known").float().mean())
+
     def name_of(self, index: int) -> str:
         return self._names[index]

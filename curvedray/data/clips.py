@@ -19,11 +19,12 @@ from torch import Tensor
 
 from curvedray.cameras import Cameras, TokenGrid, stacked
 from curvedray.data.fingerprint import fingerprint
+from curvedray.encoding.curved import OFFSETS
 from curvedray.errors import InputError
 from curvedray.media.pixels import video_from_frames
 from curvedray.models.interface import VideoModel
 from curvedray.radial.interval import RadialInterval
-from curvedray.radial.map import RadialMap
+from curvedray.radial.map import RadialMap, check_scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,17 +210,18 @@ def fitted(footage: Footage, shape: VideoShape) -> Footage:
 
 
 def in_near_distances(footage: Footage) -> tuple[Cameras, RadialMap | None]:
-    """Translations and radii divided by the same near distance: the clip's own, else its radial map's.
+    """Translations and radii in near distances: metric ones divided by the clip's own, else by its radial map's.
 
-    Cameras of a scale nobody knows stay as they are; with a metric map they are refused, for the two would disagree.
+    Poses in a unit of their own have a near distance in that unit, and a map has one in metres: each is divided by its
+    own. Without one they stay as they are, and beside a map are refused, for the two would disagree.
     """
-    cameras, radial = footage.cameras, footage.radial
+    cameras, radial, near = footage.cameras, footage.radial, footage.near
     if cameras.unit == "near":
         return cameras, radial
-    if radial is not None and cameras.unit == "arbitrary":
-        fix = "Say `unit` metric for this clip, scale its poses to metres, or leave the map out."
-        raise InputError(footage.id, "poses in metres, as its radial map is", "poses of an unknown scale", fix)
-    near = footage.near or (radial.near if radial is not None else None)
+    if cameras.unit == "arbitrary":
+        check_scale(footage.id, cameras, near, radial)
+        return cameras if near is None else cameras.scaled(near), radial
+    near = near or (radial.near if radial is not None else None)
     if near is None:
         return cameras, radial
     return cameras.scaled(near), None if radial is None else replace(radial, near=near)
@@ -230,7 +232,7 @@ def encoded(footage: Footage, model: VideoModel, shape: VideoShape) -> Clip:
     grid = model.grid_for(shape.frames, shape.height, shape.width)
     footage = fitted(footage, shape)
     cameras, radial = in_near_distances(footage)
-    log_radius, known = _targets(radial, grid)
+    log_radius, known = _targets(radial, cameras, grid)
     with torch.no_grad():
         latents = model.encode(video_from_frames(footage.video)[None].to(model.device))[0].cpu()
         text = model.encode_text([footage.caption])[0].cpu()
@@ -239,11 +241,13 @@ def encoded(footage: Footage, model: VideoModel, shape: VideoShape) -> Clip:
     return Clip(footage.id, footage.caption, latents, text, cameras.latent_frames(grid), log_radius, known)
 
 
-def _targets(radial: RadialMap | None, grid: TokenGrid) -> tuple[Tensor, Tensor]:
+def _targets(radial: RadialMap | None, cameras: Cameras, grid: TokenGrid) -> tuple[Tensor, Tensor]:
+    """Log radii of tokens, and which are known. A token without a ray has no distance, whatever a map says."""
     if radial is None:
         return torch.zeros(grid.tokens), torch.zeros(grid.tokens, dtype=torch.bool)
     interval, known = radial.on(grid)
-    return interval.mu, known
+    _, exists = cameras.latent_frames(grid).rays(grid, torch.tensor(OFFSETS))
+    return interval.mu, known & exists.any(-1).flatten()
 
 
 class EncodedOnTheFly:

@@ -7,7 +7,7 @@ A record that is wrong is kept, and says what is wrong when its clip is read, so
 import csv
 import os
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import get_args
 
@@ -16,6 +16,7 @@ import numpy as np
 from curvedray.cameras import Cameras, Lens, Unit
 from curvedray.data.clips import Footage, FootageSource
 from curvedray.data.fingerprint import file_fingerprint, fingerprint
+from curvedray.data.labels import label_beside, labelled, split_of_name
 from curvedray.data.tables import Row, loose_rows, number_value, table_rows, text_value
 from curvedray.errors import InputError
 from curvedray.files import plain_name, scratch_folder, whole_file
@@ -25,6 +26,7 @@ from curvedray.media.video import read_video, write_video
 from curvedray.radial.map import read_radial_map
 
 VIDEOS = (".mp4", ".mov", ".mkv", ".webm", ".avi")
+HELD_OUT = ("test", "val")
 PATHS, NUMBERS = ("video", "cameras", "radial"), ("near", "hfov", "xi")  # columns of other than plain text
 
 
@@ -42,6 +44,7 @@ class Record:
     unit: Unit | None = None
     hfov: float | None = None  # degrees: the lens, where the camera file has none
     xi: float = 0.0
+    split: str = ""  # `train`, or nothing, is trained on; `test` and `val` are held out
 
     def read(self) -> Footage:
         """Decode the video and read its cameras; anything wrong is an InputError that names the clip."""
@@ -50,16 +53,19 @@ class Record:
             video = read_video(self.video)
             height, width = video.frames.shape[1:3]
             cameras = self._cameras(width, height)
-            radial = read_radial_map(self.radial, self.near) if self.radial else None
+            # A near distance is in the poses' unit: only where that is metres is it also the map's.
+            near = self.near if cameras.unit == "metric" else None
+            radial = read_radial_map(self.radial, near) if self.radial else None
         except InputError as error:
             raise InputError(f"clip {self.id}: {error.name}", error.expected, error.got, error.fix) from error
         return Footage(self.id, self.caption, video.frames, cameras, radial, self.near)
 
     def fingerprint(self) -> str:
-        """Of the files' contents, wherever they are, and of everything that the record says itself."""
+        """Of the files' contents, wherever they are, and of everything that the record says of the clip itself."""
         paths = {name: getattr(self, name) for name in PATHS}
         files = {name: file_fingerprint(path) for name, path in paths.items() if path is not None}
-        return fingerprint({name: value for name, value in asdict(self).items() if name not in PATHS} | files)
+        said = {name: value for name, value in asdict(self).items() if name not in (*PATHS, "split")}
+        return fingerprint(said | files)
 
     def _cameras(self, width: int, height: int) -> Cameras:
         """The camera file's, with the lens of this record where there is one. A lens is never guessed."""
@@ -85,17 +91,22 @@ AnyRecord = Record | FaultyRecord
 
 
 class FolderFootage:
-    """The footage of a folder, whichever of the known layouts it has."""
+    """The footage of a folder, whichever of the known layouts it has.
 
-    def __init__(self, folder: Path):
+    A clip's map of distances is the one its record names, `<clip>.npz` beside its video, or, of all layouts and before
+    those, `<clip>.npz` in the folder `labels`.
+    """
+
+    def __init__(self, folder: Path, labels: Path | None = None):
         if not folder.is_dir():
             raise InputError("data", "a folder", f"{folder}, which is not one")
         self.folder = folder
         self._fingerprints: dict[int, str] = {}
         for name, reader in LAYOUTS.items():
-            self.records = reader(folder)
-            if self.records:
+            records = reader(folder)
+            if records:
                 self.layout = name
+                self.records = _with_labels(records, labels)
                 return
         expected = "metadata.csv or .jsonl, or RealEstate10K .txt files, or PanShot requests, beside videos"
         raise InputError(f"data {folder}", expected, "none of them", "See docs/data.md for each layout.")
@@ -108,6 +119,11 @@ class FolderFootage:
 
     def name_of(self, index: int) -> str:
         return self.records[index].id
+
+    @property
+    def held_out(self) -> list[int]:
+        """The clips that the folder's own split keeps from training."""
+        return [i for i, record in enumerate(self.records) if isinstance(record, Record) and record.split in HELD_OUT]
 
     def fingerprint(self, index: int) -> str:
         """Taken once: a clip that changes while it is in use is another clip from the next start on."""
@@ -169,30 +185,37 @@ def realestate_records(folder: Path) -> list[AnyRecord]:
 def panshot_records(folder: Path) -> list[AnyRecord]:
     """PanShot: requests (.json or .jsonl with x_fov, xi, caption, pose_path), poses, near_plane_depth-*.jsonl, videos.
 
-    A request's video is its `video_path`, or the video that bears the name of its poses.
+    A request's video is its `video_path`, or the video that bears the name of its poses, which are PanShot's .npy or
+    RealEstate10K's text. Poses keep their own unit, and near depths are in it. The split is that of the file names:
+    requests or near depths that end in -test or -val are held out.
     """
     requests = [path for path in sorted(folder.rglob("*.json*")) if not path.name.startswith("near_plane_depth")]
-    rows = [row for path in requests for row in loose_rows(path) if {"pose_path", "x_fov"} <= set(row)]
-    near = {
-        key: depth for path in folder.rglob("near_plane_depth-*.jsonl") for key, depth in _near_depths(path).items()
-    }
+    found = [(row, split_of_name(path)) for path in requests for row in loose_rows(path)]
+    rows = [(row, split) for row, split in found if {"pose_path", "x_fov"} <= set(row)]
+    near: dict[str, float] = {}
+    splits: dict[str, str] = {}
+    for path in sorted(folder.rglob("near_plane_depth-*.jsonl")) if rows else ():
+        depths = _near_depths(path)
+        near |= depths
+        splits |= dict.fromkeys(depths, split_of_name(path))
     videos = {path.stem: path for path in sorted(folder.rglob("*")) if path.suffix.lower() in VIDEOS}
     records: list[AnyRecord] = []
-    for number, row in enumerate(rows, 1):
+    for number, (row, split) in enumerate(rows, 1):
         where = f"request {number}"
         try:
             poses = folder / text_value(row["pose_path"], f"{where}: pose_path")
             video = folder / text_value(row["video_path"], f"{where}: video_path") if "video_path" in row else None
+            own = poses.stem if poses.stem in near else poses.stem.rsplit("-", 2)[0]  # parts of a clip share its depth
             record = Record(
                 video or videos.get(poses.stem) or poses.with_suffix(".mp4"),  # a missing one is reported as missing
                 poses,
                 text_value(row.get("caption", ""), f"{where}: caption"),
                 poses.stem,
-                "panshot",
-                near=near.get(poses.stem, near.get(poses.stem.rsplit("-", 2)[0])),  # clips of a clip share its depth
+                "panshot" if poses.suffix.lower() == ".npy" else "realestate10k",
+                near=near.get(own),
                 hfov=number_value(row["x_fov"], f"{where}: x_fov"),
                 xi=number_value(row.get("xi", 0.0), f"{where}: xi"),
-                unit="metric",
+                split=split or splits.get(own, ""),
             )
         except InputError as error:
             records.append(FaultyRecord(where, error))
@@ -206,6 +229,20 @@ LAYOUTS: dict[str, Callable[[Path], list[AnyRecord]]] = {
     "panshot": panshot_records,
     "realestate10k": realestate_records,
 }
+
+
+def _with_labels(records: list[AnyRecord], labels: Path | None) -> list[AnyRecord]:
+    """Records with the maps that were found for them; a folder of labels that has none of the clips' is refused."""
+    sound = [record for record in records if isinstance(record, Record)]
+    maps = {} if labels is None else labelled(labels, {name for i in sound for name in (i.id, i.video.stem)})
+    found: list[AnyRecord] = []
+    for record in records:
+        if isinstance(record, Record):
+            other = maps.get(record.id) or maps.get(record.video.stem)
+            beside = None if record.radial else label_beside(record.video, record.cameras)
+            record = replace(record, radial=other or record.radial or beside)
+        found.append(record)
+    return found
 
 
 def _record_or_fault(row: Row | InputError, where: str, folder: Path) -> AnyRecord:
@@ -233,6 +270,8 @@ def _record(row: Row, where: str, folder: Path) -> Record:
         row[name] = text_value(row[name], f"{where}: {name}")
     if row.get("near", 1.0) <= 0:
         raise InputError(f"{where}: near", "a positive number", row["near"])
+    if row.get("split", "") not in ("", "train", *HELD_OUT):
+        raise InputError(f"{where}: split", "train, val or test", row["split"])
     if row.get("unit") not in (None, *get_args(Unit)):
         raise InputError(f"{where}: unit", " or ".join(get_args(Unit)), row["unit"])
     for name in PATHS:

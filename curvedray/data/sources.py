@@ -1,6 +1,6 @@
 """What a run is trained on, opened: the procedural world or a folder, cached or encoded on the fly."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,6 +48,7 @@ class Data:
     width: int | None = None
     cache: str = "auto"  # auto: in the run's folder; off: encode in every step; or a folder to share
     cache_dtype: Literal["float32", "float16"] = "float32"
+    labels: str | None = None  # a folder of maps, <clip>.npz; those beside the clips are found without it
 
 
 @dataclass(frozen=True)
@@ -84,10 +85,14 @@ def video_shape(data: Data, model: VideoModel) -> VideoShape:
     return shape
 
 
-def open_footage(source: str, shape: VideoShape, clips: int, split: Split = "train") -> FootageSource:
+def open_footage(
+    source: str, shape: VideoShape, clips: int, split: Split = "train", labels: str | None = None
+) -> FootageSource:
     if source in WORLDS:
+        if labels is not None:
+            raise InputError("labels", "a folder of clips to label", f"{source}, whose distances are exact")
         return WorldFootage(clips, split, shape, world=source)
-    return FolderFootage(Path(source))
+    return FolderFootage(Path(source), None if labels is None else Path(labels))
 
 
 def open_clips(
@@ -105,8 +110,11 @@ def open_clips(
     Where several processes train, each makes its `share` of the cache, and they `wait` for one another to open it.
     """
     shape = video_shape(data, model)
-    footage = open_footage(data.source, shape, data.clips)
+    footage = open_footage(data.source, shape, data.clips, labels=data.labels)
     excluded = {footage.name_of(i) for i in _held_out(data, held_out, footage)}
+    if isinstance(footage, FolderFootage) and footage.held_out:
+        kept = [i for i in range(len(footage)) if i not in set(footage.held_out)]
+        footage = FootageSubset(footage, kept)
     if data.cache == "off":
         return ClipsExcept(EncodedOnTheFly(footage, model, shape), excluded), None
     folder = cache_folder(data, out)
@@ -121,9 +129,9 @@ def open_held_out(data: Data, model: VideoModel, out: Path, count: int) -> HeldO
     One that cannot be read is left out here; it was named when the cache was made. None where none is left.
     """
     shape = video_shape(data, model)
-    footage = open_footage(data.source, shape, count, "val")
+    footage = open_footage(data.source, shape, count, "val", data.labels)
     if data.source not in WORLDS:
-        footage = FootageSubset(footage, _held_out(data, count, footage))
+        footage = FootageSubset(footage, _held_out(data, count, footage)[:count])
     clips: list[Clip] = []
     if len(footage) and data.cache == "off":
         for index in range(len(footage)):
@@ -142,8 +150,13 @@ def cache_folder(data: Data, out: Path) -> Path:
     return out / "cache" if data.cache == "auto" else Path(data.cache)
 
 
-def _held_out(data: Data, count: int, footage: FootageSource) -> range:
-    """The last clips of a folder, at most a quarter of it; the world has a split of its own."""
+def _held_out(data: Data, count: int, footage: FootageSource) -> Sequence[int]:
+    """All that a folder's own split keeps from training; else its last clips, at most a quarter of it.
+
+    The world has a split of its own.
+    """
     if data.source in WORLDS:
         return range(0)
+    if isinstance(footage, FolderFootage) and footage.held_out:
+        return footage.held_out
     return range(len(footage) - min(count, len(footage) // 4), len(footage))

@@ -42,7 +42,8 @@ class MixForcing:
         self, step: int, steps: int, clips: int, grid: TokenGrid, generator: torch.Generator
     ) -> Bool[Tensor, "b n"]:
         """Per forward pass one mask for all curved layers: blocks of latent frames, or whole videos, clip by clip."""
-        groups = math.ceil(grid.frames / self.block) if self.kind == "block" else 1
-        drawn = torch.rand(clips, groups, generator=generator) < self.probability(step, steps)
-        frames = drawn.repeat_interleave(math.ceil(grid.frames / groups), dim=1)[:, : grid.frames]
+        together = self.block if self.kind == "block" else grid.frames  # the last block has what is left
+        drawn = torch.rand(clips, math.ceil(grid.frames / together), generator=generator)
+        forced = drawn < self.probability(step, steps)
+        frames = forced.repeat_interleave(together, dim=1)[:, : grid.frames]
         return frames.repeat_interleave(grid.patches, dim=1)

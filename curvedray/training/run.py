@@ -16,7 +16,7 @@ from curvedray.training.loop import Result
 from curvedray.training.process import Process
 from curvedray.training.recipe import Recipe, changed
 from curvedray.training.recipes import recipe as recipe_named
-from curvedray.training.start import check_run_folder
+from curvedray.training.start import check_run_folder, check_targets
 
 
 def train(
@@ -79,6 +79,8 @@ class Run:
         )
         if report is not None and report.skipped:
             say(f"{len(report.skipped)} clips were left out; the first: {': '.join(report.skipped[0])}")
+        if process.is_first:
+            check_targets(recipe, clips, say)
         held_out = None
         if recipe.every.validate and process.is_first:
             held_out = open_held_out(recipe.data, self.model, self.out, recipe.validation_clips)

@@ -13,11 +13,14 @@ from curvedray.adapter.adapter import Adapter
 from curvedray.adapter.file import load_adapter
 from curvedray.configs import flattened
 from curvedray.data.clips import ClipSource
+from curvedray.data.coverage import coverage
+from curvedray.data.sources import WORLDS
 from curvedray.errors import InputError
 from curvedray.files import writing
 from curvedray.locks import check_unlocked, lock_folder, remove_leftovers
 from curvedray.models.interface import VideoModel
 from curvedray.training.checkpoints import Checkpoint, checkpoint_folders, latest_checkpoint, remove_unfinished
+from curvedray.training.log import Say, no_say
 from curvedray.training.process import Process
 from curvedray.training.recipe import Recipe, differences
 
@@ -105,6 +108,27 @@ def notes_on_resuming(checkpoint: Checkpoint, recipe: Recipe, now: dict[str, Any
     if then.get("clips", now["clips"]) != now["clips"]:
         notes.append(f"the clips changed since step {checkpoint.step}; training goes on with those that are there now")
     return notes
+
+
+def check_targets(recipe: Recipe, clips: ClipSource, say: Say = no_say) -> None:
+    """Refuse a recipe that learns distances from clips that have none, and say what share of them has.
+
+    Trained all the same, it would be a run without supervision under the name of one with it.
+    """
+    learns = recipe.radial or recipe.mixforcing is not None
+    found = coverage(clips) if learns and recipe.data.source not in WORLDS else None
+    if found is None:
+        return
+    if not found.labelled:
+        source = recipe.data.source
+        wanted = "MixForcing" if recipe.mixforcing is not None else f"radial weight {recipe.radial_weight:g}"
+        fix = (
+            f"Label them: curvedray radial label {source} -o {source}-labels, then train with --labels {source}-labels"
+        )
+        fix += "; or train without: radial_weight=0" + (" mixforcing=null" if recipe.mixforcing is not None else "")
+        raise InputError("clips", f"some with maps of distances, for {wanted}", f"none of {found.clips}", f"{fix}.")
+    if not found.is_whole or found.tokens is not None:
+        say(str(found))
 
 
 def new_adapter(recipe: Recipe, transformer: nn.Module) -> Adapter:

@@ -5,8 +5,10 @@ import torch
 from tiny import TinyFootage, TinyModel, footage
 
 from curvedray.cameras import Cameras, Lens
+from curvedray.cameras.named_lenses import named_lens
 from curvedray.data.clips import (
     EncodedOnTheFly,
+    Footage,
     Skipped,
     VideoShape,
     batch_of,
@@ -16,6 +18,7 @@ from curvedray.data.clips import (
     fitted,
     in_near_distances,
 )
+from curvedray.encoding.curved import OFFSETS
 from curvedray.errors import InputError
 from curvedray.radial.map import RadialMap
 
@@ -108,3 +111,18 @@ def test_a_broken_clip_is_passed_over_and_named():
     assert list(report) == [(2, "clip-2: expected a video that can be decoded, got rubbish")]
     with pytest.raises(InputError, match="4 in a row"):
         clip_at(EncodedOnTheFly(TinyFootage(4, broken=range(4)), TinyModel(), SHAPE), 0, 0, Skipped())
+
+
+def test_tokens_without_a_ray_are_never_targets():
+    """A map that covers the whole frame, behind a lens that sees a circle of it."""
+    lens = named_lens("fisheye-180", 96, 96)
+    lens = lens.cropped(-48, -48, 192, 192).resized(96, 96)  # the circle is half as wide as the frame
+    cameras = Cameras(lens, torch.eye(4).repeat(9, 1, 1), "metric")
+    everywhere = RadialMap.from_metric(torch.full((9, 96, 96), 3.0))
+    one = Footage("a", "", torch.zeros(9, 96, 96, 3, dtype=torch.uint8), cameras, everywhere)
+    clip = encoded(one, TinyModel(), VideoShape(9, 96, 96))
+    grid = TinyModel().grid_for(9, 96, 96)
+    _, exists = clip.cameras.rays(grid, torch.tensor(OFFSETS))
+    known = clip.radius_known.reshape(grid.frames, grid.patches)
+    assert 0 < known.float().mean() < 1
+    assert (known == exists.any(-1)).all()

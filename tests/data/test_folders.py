@@ -19,9 +19,11 @@ from curvedray.data.clips import (
     in_near_distances,
 )
 from curvedray.data.folders import FolderFootage, write_folder
+from curvedray.data.sources import Data, open_clips, open_held_out
 from curvedray.errors import InputError
 from curvedray.formats import write_cameras
 from curvedray.media.video import write_video
+from curvedray.radial.map import RadialMap, near_distance, write_radial_map
 
 SHAPE = VideoShape(9, 32, 48)
 
@@ -97,6 +99,104 @@ def test_panshot(tmp_path):
     assert float(read.cameras.lens.xi) == pytest.approx(0.6)
     cameras, _ = in_near_distances(read)
     torch.testing.assert_close(cameras.world_from_camera[:, :3, 3], one.cameras.world_from_camera[:, :3, 3] / 0.5)
+
+
+def panshot_folder(tmp_path, near_of=("train", "train", "test")):
+    """Three clips, the last one's poses RealEstate10K's text; near depths in a file per split."""
+    requests = []
+    for index, split in enumerate(near_of):
+        text = index == 2
+        write_parts(tmp_path, index, "realestate10k" if text else "panshot", ".txt" if text else ".npy")
+        poses = f"clip-{index}{'.txt' if text else '.npy'}"
+        requests.append({"pose_path": poses, "x_fov": 100.0, "xi": 0.2, "caption": f"street {index}"})
+        with (tmp_path / f"near_plane_depth-{split}.jsonl").open("a") as file:
+            file.write(json.dumps({"video_id": "clip", "clip_id": index, "near_depth": 0.5}) + "\n")
+    (tmp_path / "requests.json").write_text(json.dumps(requests))
+    return tmp_path
+
+
+def test_panshots_poses_may_be_realestates_text_and_its_split_is_kept(tmp_path):
+    source = FolderFootage(panshot_folder(tmp_path))
+    assert [record.format for record in source.records] == ["panshot", "panshot", "realestate10k"]
+    read = source[2]
+    assert read.cameras.unit == "arbitrary"  # nobody says metres
+    assert float(read.cameras.lens.hfov) == pytest.approx(100.0, abs=1e-3)  # the request's lens, not the text's
+    torch.testing.assert_close(
+        read.cameras.relative_to_first().world_from_camera,
+        footage(2).cameras.relative_to_first().world_from_camera,
+        atol=1e-5,
+        rtol=1e-4,
+    )
+    assert source.held_out == [2]
+    clips, _ = open_clips(Data(str(tmp_path), frames=9, height=32, width=48, cache="off"), TinyModel(), tmp_path)
+    assert [clips.name_of(i) for i in range(len(clips))] == ["clip-0", "clip-1"]
+    held = open_held_out(Data(str(tmp_path), frames=9, height=32, width=48, cache="off"), TinyModel(), tmp_path, 2)
+    assert [clip.id for clip in held.clips] == ["clip-2"]
+
+
+def test_panshots_near_depth_is_its_poses_and_not_a_metric_maps(tmp_path):
+    panshot_folder(tmp_path)
+    labels = tmp_path / "labels"
+    write_radial_map(RadialMap.from_metric(footage(0).radial.radius), labels / "clip-0.npz")
+    source = FolderFootage(tmp_path, labels)
+    read = source[0]
+    assert (read.near, read.radial.near) == (0.5, pytest.approx(near_distance(read.radial.radius, read.radial.valid)))
+    cameras, radial = in_near_distances(read)
+    moved = footage(0).cameras.world_from_camera[:, :3, 3] / 0.5
+    torch.testing.assert_close(cameras.world_from_camera[:, :3, 3], moved)
+    assert radial.near == read.radial.near
+    with pytest.raises(InputError, match="unknown scale"):
+        in_near_distances(replace(read, near=None))
+
+
+@pytest.mark.parametrize("place", ["beside", "labels"])
+@pytest.mark.parametrize("layout", ["metadata", "realestate10k", "panshot"])
+def test_labels_are_found_for_every_layout(tmp_path, layout, place):
+    folder = tmp_path / "clips"
+    folder.mkdir()
+    if layout == "panshot":
+        panshot_folder(folder)
+    else:
+        for index in range(2):
+            ending = {"metadata": ".json", "realestate10k": ".txt"}[layout]
+            write_parts(folder, index, {"metadata": "curvedray"}.get(layout, layout), ending)
+        if layout == "metadata":
+            rows = [f"clip-{i}.mp4,clip-{i}.json,a hill\n" for i in range(2)]
+            (folder / "metadata.csv").write_text("video,cameras,caption\n" + "".join(rows))
+    before = FolderFootage(folder)
+    prints = [before.fingerprint(i) for i in range(2)]
+    labels = folder if place == "beside" else tmp_path / "labels"
+    write_radial_map(footage(0).radial, labels / "clip-0.npz")
+    source = FolderFootage(folder, None if place == "beside" else labels)
+    assert source.layout == layout
+    assert [record.radial is not None for record in source.records[:2]] == [True, False]
+    assert source.fingerprint(0) != prints[0]  # encoded again
+    assert source.fingerprint(1) == prints[1]
+    torch.testing.assert_close(source[0].radial.radius, footage(0).radial.radius)
+
+
+def test_a_camera_file_of_the_clips_name_is_no_label_and_labels_of_others_are_refused(tmp_path):
+    write_parts(tmp_path, 0)
+    np.savez(tmp_path / "clip-0.npz", poses=np.eye(4))
+    (tmp_path / "metadata.csv").write_text("video,cameras\nclip-0.mp4,clip-0.json\n")
+    assert FolderFootage(tmp_path).records[0].radial is None
+    write_radial_map(footage(0).radial, tmp_path / "labels" / "another.npz")
+    with pytest.raises(InputError, match=r"clip-0\.npz.*radial label"):
+        FolderFootage(tmp_path, tmp_path / "labels")
+    with pytest.raises(InputError, match="a folder of maps"):
+        FolderFootage(tmp_path, tmp_path / "nowhere")
+
+
+def test_a_tables_split_holds_clips_out(tmp_path):
+    rows = []
+    for index, split in enumerate(("train", "", "val")):
+        write_parts(tmp_path, index)
+        rows.append(f"clip-{index}.mp4,clip-{index}.json,{split}\n")
+    (tmp_path / "metadata.csv").write_text("video,cameras,split\n" + "".join(rows))
+    assert FolderFootage(tmp_path).held_out == [2]
+    (tmp_path / "metadata.csv").write_text("video,cameras,split\nclip-0.mp4,clip-0.json,both\n")
+    with pytest.raises(InputError, match="split: expected train, val or test"):
+        FolderFootage(tmp_path)[0]
 
 
 def test_a_lens_is_never_guessed(tmp_path):

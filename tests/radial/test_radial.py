@@ -2,6 +2,7 @@
 
 import math
 import zipfile
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -368,3 +369,14 @@ def test_refusals():
     for wrong in ({"sigma": math.nan}, {"sigma": math.inf}, {"floor": math.nan}, {"block": 0}):
         with pytest.raises(InputError, match="mixforcing"):
             MixForcing("block", **wrong)
+
+
+@pytest.mark.parametrize(("frames", "block", "sizes"), [(5, 3, [3, 2]), (5, 4, [4, 1]), (9, 4, [4, 4, 1]), (7, 7, [7])])
+def test_blocks_are_of_the_size_they_say_when_frames_do_not_divide(frames, block, sizes):
+    """Half way down the schedule blocks differ; over many draws every boundary shows, and no other."""
+    grid = TokenGrid(frames, 1, 2)
+    mix = MixForcing("block", block=block, floor=0.0)
+    mask = mix.mask(40, 100, 500, grid, torch.Generator().manual_seed(0)).reshape(500, frames, 2)[..., 0]
+    changes = (mask[:, 1:] != mask[:, :-1]).any(0)
+    boundaries = [0, *(changes.nonzero()[:, 0] + 1).tolist(), frames]
+    assert [b - a for a, b in pairwise(boundaries)] == sizes

@@ -1,0 +1,48 @@
+"""How many clips have distances to learn from, and on what share of their tokens: known before the first step."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from curvedray.data.cache import CachedClips
+from curvedray.data.clips import ClipsExcept, ClipSource, EncodedOnTheFly, FootageSource, FootageSubset
+from curvedray.data.folders import FolderFootage, Record
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What of a data set has radial targets."""
+
+    clips: int
+    labelled: int
+    tokens: float | None  # share with a target, over all clips; None where clips are encoded as they are needed
+
+    @property
+    def is_whole(self) -> bool:
+        return self.labelled == self.clips
+
+    def __str__(self) -> str:
+        share = "" if self.tokens is None else f", {self.tokens:.0%} of all tokens"
+        return f"distances to learn from: in {self.labelled} of {self.clips} clips{share}"
+
+
+def coverage(clips: ClipSource) -> Coverage | None:
+    """Of a cache or a folder; None of a source that cannot say without encoding every clip."""
+    kept: Sequence[int] = range(len(clips))
+    if isinstance(clips, ClipsExcept):
+        kept, clips = clips.kept, clips.clips
+    if isinstance(clips, CachedClips):
+        shares = [clips.share_known(index) for index in kept]
+        return Coverage(len(shares), sum(share > 0 for share in shares), sum(shares) / max(1, len(shares)))
+    if isinstance(clips, EncodedOnTheFly):
+        found = [_has_map(clips.source, index) for index in kept]
+        return None if None in found else Coverage(len(found), sum(map(bool, found)), None)
+    return None
+
+
+def _has_map(source: FootageSource, index: int) -> bool | None:
+    if isinstance(source, FootageSubset):
+        return _has_map(source.source, source.kept[index])
+    if not isinstance(source, FolderFootage):
+        return None
+    record = source.records[index]
+    return isinstance(record, Record) and record.radial is not None
