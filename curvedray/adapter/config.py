@@ -77,6 +77,7 @@ class AdapterConfig:
     log_radius: tuple[float, float] = (-3.0, 3.0)  # where the predicted interval may lie
     periods: Periods = DEFAULT_PERIODS  # longest and shortest of u, v, range and depth; `fitted_to` sets them by a grid
     query_rotation: bool = False  # rotate a query by its own (u, v), so that it knows its pixel
+    value_rotation: bool = False  # values turned as keys, outputs back by the query's bearing: they carry *where*
     fourth_coordinate: bool = False  # beta / norm: tells front from back
     orientation: bool = True  # absolute up and latitude maps
     ucpe_conventions: bool = False  # its up map and its identity where a token has no ray: for its released weights

@@ -69,6 +69,7 @@ def curved_rays(sight: Sight) -> Encoding:
         breakpoints=config.path_points,
         rays=config.rays_per_patch,
         query_rotation=config.query_rotation,
+        value_rotation=config.value_rotation,
     )
 
 

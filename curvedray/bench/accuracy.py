@@ -1,6 +1,7 @@
 """How many digits the compiled path keeps, against the twin in float64."""
 
 import math
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -53,7 +54,7 @@ def coefficient_error(lens: Lens, grid: TokenGrid) -> tuple[float, float]:
     return max(errors), max(roundings)
 
 
-def gradient_error(grid: TokenGrid) -> float:
+def gradient_error(grid: TokenGrid, *, value_rotation: bool = False) -> float:
     """The largest error of any gradient (q, k, v, mu, sigma), relative to that gradient's largest entry."""
     cameras, (mu, sigma) = moving_cameras(grid.frames, Lens.from_fov(150.0, 0.8)), intervals(grid.tokens)
     generator = torch.Generator().manual_seed(2)
@@ -62,7 +63,8 @@ def gradient_error(grid: TokenGrid) -> float:
     def gradients(backend: Backend, dtype: torch.dtype) -> tuple[Tensor, ...]:
         inputs = [i.to(dtype).requires_grad_() for i in (q, k, v, mu, sigma)]
         a, b, c, d, e = inputs
-        out = curved_ray_attention(a, b, c, cameras, grid, d, e, backend=backend)
+        attend = partial(curved_ray_attention, query_rotation=value_rotation, value_rotation=value_rotation)
+        out = attend(a, b, c, cameras, grid, d, e, backend=backend)
         return torch.autograd.grad((out * weight.to(dtype)).sum(), inputs)
 
     pairs = zip(gradients("fast", torch.float32), gradients("reference", torch.float64), strict=True)

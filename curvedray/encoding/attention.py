@@ -39,6 +39,7 @@ def curved_ray_attention(
     query_grid: TokenGrid | None = None,
     rays: int = len(OFFSETS),
     query_rotation: bool = False,
+    value_rotation: bool = False,
     attn_mask: Tensor | None = None,
     is_causal: bool = False,
 ) -> Float[Tensor, "b h nq dv"]:
@@ -48,7 +49,9 @@ def curved_ray_attention(
     mu -+ |sigma| per token. `frequencies` are radians per unit of (u, v, range), or of (u, v, range, depth) if there
     are four rows. Queries have the same cameras unless `query_cameras` and `query_grid` say otherwise; with
     `query_rotation` they are turned by their own bearing, so that a score depends on where a key is seen *relative*
-    to its query. Values are never touched. `attn_mask` and `is_causal` are those of scaled_dot_product_attention.
+    to its query. With `value_rotation` values are turned as keys are, and the output is turned back by the query's own
+    bearing, so that what a value carries is relative to where its query looks; else values are never touched.
+    `attn_mask` and `is_causal` are those of scaled_dot_product_attention.
 
     Layers that share cameras share a `CurvedEncoding`, which is what this call makes and uses once.
     """
@@ -70,6 +73,7 @@ def curved_ray_attention(
         query_grid=query_grid,
         rays=rays,
         query_rotation=query_rotation,
+        value_rotation=value_rotation,
         device=mu.device,
     )
     return encoding.attention(q, k, v, mu, sigma, attn_mask=attn_mask, is_causal=is_causal)
@@ -87,7 +91,9 @@ class CurvedEncoding:
     query_tokens: int
     breakpoints: int  # K
     backend: Backend
-    # cos and sin of the queries' own bearings, for every head, in each precision; empty where queries are not turned.
+    query_rotation: bool  # queries are turned by their own bearing
+    value_rotation: bool  # values are turned as keys are, and outputs turned back by the query's own bearing
+    # cos and sin of the queries' own bearings, for every head, in each precision; empty where no rotation needs them.
     bearings: dict[torch.dtype, tuple[Float[Tensor, "*b 1 nq n"], Float[Tensor, "*b 1 nq n"]]]
 
     @classmethod
@@ -103,6 +109,7 @@ class CurvedEncoding:
         query_grid: TokenGrid | None = None,
         rays: int = len(OFFSETS),
         query_rotation: bool = False,
+        value_rotation: bool = False,
         device: torch.device | None = None,
     ) -> "CurvedEncoding":
         """The arguments of `curved_ray_attention`, on the device of the tokens."""
@@ -118,12 +125,13 @@ class CurvedEncoding:
             offsets = torch.tensor(OFFSETS[:rays], device=device)
             geometry = Geometry.between(cameras, grid, query_cameras, frequencies, offsets)
             bearings = {}
-            if query_rotation:
+            if query_rotation or value_rotation:
                 own = batched(query_cameras.to(geometry.rays), geometry.rays.shape[:-4])
                 cos, sin = geometry.own_bearings(*patch_rays(own, query_grid, offsets.to(geometry.rays)))
                 cos, sin = cos[..., None, :, :], sin[..., None, :, :]
                 bearings = {dtype: (cos.to(dtype), sin.to(dtype)) for dtype in {torch.float32, cos.dtype}}
-        return cls(geometry, grid.tokens, query_grid.tokens, breakpoints, backend, bearings)
+        rotations = (query_rotation, value_rotation)
+        return cls(geometry, grid.tokens, query_grid.tokens, breakpoints, backend, *rotations, bearings)
 
     def attention(
         self,
@@ -136,19 +144,27 @@ class CurvedEncoding:
         attn_mask: Tensor | None = None,
         is_causal: bool = False,
     ) -> Float[Tensor, "b h nq dv"]:
-        """Attention between queries turned by their own bearing (if asked) and keys placed by mu and sigma."""
+        """Attention between queries and keys placed by mu and sigma.
+
+        With e^(i o) a query's own bearing and e^(i s) the expected phasor of a key as that query's frame sees it, both
+        rotations together are
+            score = Re conj(q) k e^(i (s - o)),    out = sum over keys of softmax(score) v e^(i (s - o)).
+        """
         if mu is None or sigma is None:
             raise InputError("mu and sigma", "an interval of log radius per key", "none", "Curved rays need radii.")
         self._check(q, k, v, mu, sigma)
         mask = mask_of(attn_mask, is_causal, q, k)
         with torch.autocast(q.device.type, enabled=False):
             mu, sigma = (i.to(torch.promote_types(i.dtype, torch.float32)) for i in (mu, sigma))
-            if self.bearings:
+            if self.query_rotation:
                 q = modulate(q, *self.bearings[mu.dtype])
-            inputs = (q, k, v, self.geometry, mu, sigma, self.breakpoints, mask)
-            if self.backend == "reference" or (self.backend == "auto" and self.geometry.requires_grad):
-                return reference_attention(*inputs)
-            return kernels.attention(*inputs)
+            inputs = (q, k, v, self.geometry, mu, sigma, self.breakpoints, mask, self.value_rotation)
+            twin = self.backend == "reference" or (self.backend == "auto" and self.geometry.requires_grad)
+            out = reference_attention(*inputs) if twin else kernels.attention(*inputs)
+            if self.value_rotation:
+                cos, sin = self.bearings[mu.dtype]
+                out = modulate(out, cos, -sin)
+            return out
 
     def _check(self, q: Tensor, k: Tensor, v: Tensor, mu: Tensor, sigma: Tensor) -> None:
         """Refuse tensors that do not fit the grids, the cameras or one another, by name."""
@@ -172,6 +188,10 @@ class CurvedEncoding:
             need = f"at most {dim} channels (2 x rays x coordinates x frequencies)"
             fix = "Use fewer frequencies or wider heads."
             raise InputError("frequencies", need, 2 * self.geometry.phasors, fix)
+        if self.value_rotation and 2 * self.geometry.phasors > v.shape[-1]:
+            need = f"at least {2 * self.geometry.phasors} channels, to be turned as keys are"
+            fix = "Use wider values or fewer frequencies, or leave value_rotation out."
+            raise InputError("v", need, v.shape[-1], fix)
 
 
 def reference_attention(
@@ -183,8 +203,12 @@ def reference_attention(
     sigma: Float[Tensor, "b n"],
     num: int,
     mask: Mask | None = None,
+    turn_values: bool = False,
 ) -> Float[Tensor, "b h nq dv"]:
-    """Keys are modulated for one query frame at a time; its queries attend to them, to all source frames at once."""
+    """Keys are modulated for one query frame at a time; its queries attend to them, to all source frames at once.
+
+    With `turn_values` values are modulated as keys are.
+    """
     geometry = geometry.to(mu.dtype)
     radii = rearrange(breakpoints(mu, sigma, num), "b (s p) k -> b s p k", p=geometry.rays.shape[-3])
     patches = q.shape[-2] // geometry.query_frames
@@ -192,7 +216,8 @@ def reference_attention(
     for frame, queries in enumerate(q.split(patches, dim=-2)):
         cos, sin = (i.expand(len(k), -1, -1)[:, None] for i in geometry.coefficients(radii, frame))
         rows = mask.rows(frame * patches, (frame + 1) * patches, q.device) if mask else None
-        out.append(F.scaled_dot_product_attention(queries, modulate(k, cos, sin), v, rows))
+        values = modulate(v, cos, sin) if turn_values else v
+        out.append(F.scaled_dot_product_attention(queries, modulate(k, cos, sin), values, rows))
     return torch.cat(out, -2)
 
 

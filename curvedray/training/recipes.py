@@ -166,6 +166,11 @@ ABLATIONS: dict[str, Ablation] = {
     "unsupervised_1k": Ablation("a tenth of the steps, no radial loss", _breakpoints(5).change),
     "unsupervised_10k": Ablation("no radial loss", lambda base: replace(base, radial_weight=0.0)),
     "rotation": _with_adapter("queries rotated by their own pixel: beyond the paper", query_rotation=True),
+    "rotation_value": _with_adapter(
+        "queries rotated by their own pixel and values as their keys: beyond the paper",
+        query_rotation=True,
+        value_rotation=True,
+    ),
     "mixforcing_block": Ablation(
         "takes maps of distances: MixForcing in blocks of frames",
         lambda base: replace(base, mixforcing=MixForcing("block")),

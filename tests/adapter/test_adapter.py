@@ -112,7 +112,8 @@ def test_without_a_view_it_fails_loudly_also_in_backward() -> None:
 def test_where_the_world_begins_does_not_matter(method: str, xi: float, fov: float) -> None:
     """At xi 1.8 the corners have no ray. Orientation maps are off: they are about the world's own axes."""
     transformer = tiny_transformer()
-    adapter = attached(method, transformer, woken=True, orientation=False, query_rotation=method == "crepe")
+    rotations = {"query_rotation": method == "crepe", "value_rotation": method == "crepe"}
+    adapter = attached(method, transformer, woken=True, orientation=False, **rotations)
     cameras = path(xi=xi, fov=fov)
     if xi > 1:
         assert not cameras.rays(GRID, torch.zeros(1, 2))[1].all()

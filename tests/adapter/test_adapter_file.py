@@ -1,6 +1,7 @@
 """Adapters on disk: round trips, refusals with the remedy, UCPE's checkpoints, and how large each method is."""
 
 import copy
+import dataclasses
 import json
 import random
 from collections.abc import Iterator
@@ -86,8 +87,13 @@ def _header(file: Path) -> str:
 
 
 def test_config_round_trips_and_refuses_what_it_does_not_know() -> None:
-    config = AdapterConfig("endpoint", curved_blocks=(1, 2), width=48, heads=2, query_rotation=True)
+    config = AdapterConfig(
+        "endpoint", curved_blocks=(1, 2), width=48, heads=2, query_rotation=True, value_rotation=True
+    )
     assert AdapterConfig.from_json(json.loads(json.dumps(config.to_json()))) == config
+    # A file from before values could be turned does not say whether they are.
+    older = {name: value for name, value in config.to_json().items() if name != "value_rotation"}
+    assert AdapterConfig.from_json(older) == dataclasses.replace(config, value_rotation=False)
     assert config.path_points == 2
     for record, complaint in (
         ({"methd": "crepe"}, "methd"),

@@ -1,5 +1,6 @@
 """The fast path equals the twin, in values and gradients, and a machine that cannot build it still gets its answer."""
 
+import itertools
 import os
 import shutil
 import subprocess
@@ -51,6 +52,7 @@ scenes = st.fixed_dictionaries(
         "xi": st.sampled_from([0.0, 0.5, 1.0, 1.7]),
         "dtype": st.sampled_from([torch.float32, torch.bfloat16, torch.float16]),
         "rotation": st.booleans(),
+        "values": st.booleans(),
         "seed": st.integers(0, 1000),
     }
 )
@@ -69,7 +71,7 @@ def check(scene, attention_backend):
     ]
     frequencies = default_frequencies(grid, scene["dim"], scene["rays"], scene["coordinates"])
     options = {"breakpoints": scene["num"], "frequencies": frequencies, "rays": scene["rays"]}
-    options["query_rotation"] = scene["rotation"]
+    options |= {"query_rotation": scene["rotation"], "value_rotation": scene["values"]}
     ours, our_grads = call([i.requires_grad_() for i in rounded], cameras, grid, attention_backend, **options)
     wide = [i.detach().double().requires_grad_() for i in rounded]
     exact, exact_grads = call(wide, cameras, grid, "reference", **options)
@@ -98,9 +100,10 @@ def test_eager_is_the_twin(scene):
 
 
 @needs_kernel
-def test_float32_gradients_are_within_the_promise():
+@pytest.mark.parametrize("value_rotation", [False, True])
+def test_float32_gradients_are_within_the_promise(value_rotation):
     """Relative to the largest gradient, for K = 5 and the default periods of a real grid."""
-    assert gradient_error(TokenGrid(2, 15, 26)) < 5e-4
+    assert gradient_error(TokenGrid(2, 15, 26), value_rotation=value_rotation) < 5e-4
 
 
 @needs_kernel
@@ -178,23 +181,26 @@ def test_queries_may_have_another_lens_and_grid(kernel, sources, queries, monkey
     q, (_, k, v, mu, sigma) = tokens(other_grid, batch=2)[0].float(), (i.float() for i in tokens(GRID, batch=2))
     cameras = Cameras(lens(), poses(*sources))
     options = {"query_cameras": Cameras(lens(90.0, 0.0), poses(*queries, seed=4)), "query_grid": other_grid}
+    options |= {"query_rotation": True, "value_rotation": True}
     ours, twin = (
-        curved_ray_attention(q, k, v, cameras, GRID, mu, sigma, backend=backend, query_rotation=True, **options)
+        curved_ray_attention(q, k, v, cameras, GRID, mu, sigma, backend=backend, **options)
         for backend in ("fast", "reference")
     )
     torch.testing.assert_close(ours, twin, atol=1e-5, rtol=1e-4)
 
 
-def test_what_the_kernel_does_not_take_goes_the_eager_way():
+@pytest.mark.parametrize("value_rotation", [False, True])
+def test_what_the_kernel_does_not_take_goes_the_eager_way(value_rotation):
     """float64, values of another width, and phases beyond its sine all still equal the twin."""
     cameras, (q, k, v, mu, sigma) = orbit(GRID), tokens(GRID)
+    options = {"value_rotation": value_rotation}
     for inputs in (
         (q, k, v, mu, sigma),
-        (q.float(), k.float(), v[..., :24].float(), mu.float(), sigma.float()),
+        (q.float(), k.float(), v[..., :38].float(), mu.float(), sigma.float()),
         (q.float(), k.float(), v.float(), mu.float() + 16, 0 * sigma.float()),
     ):
-        ours = curved_ray_attention(*inputs[:3], cameras, GRID, *inputs[3:], backend="fast")
-        twin = curved_ray_attention(*inputs[:3], cameras, GRID, *inputs[3:], backend="reference")
+        ours = curved_ray_attention(*inputs[:3], cameras, GRID, *inputs[3:], backend="fast", **options)
+        twin = curved_ray_attention(*inputs[:3], cameras, GRID, *inputs[3:], backend="reference", **options)
         torch.testing.assert_close(ours, twin, atol=2e-5, rtol=1e-4)
 
 
@@ -360,7 +366,8 @@ def test_masks_are_the_twins(kernel, monkeypatch):
         monkeypatch.setattr(eager, "CHUNK", 2**14)
     inputs = [i.float().requires_grad_() for i in tokens(GRID, batch=2, heads=2)]
     wide = [i.detach().double().requires_grad_() for i in inputs]
-    for options in kinds_of_mask(GRID.tokens, GRID.tokens):
+    for turn, options in itertools.product((False, True), kinds_of_mask(GRID.tokens, GRID.tokens)):
+        options = {**options, "value_rotation": turn}
         ours, grads = call(inputs, orbit(GRID), GRID, "fast", **options)
         exact, exact_grads = call(wide, orbit(GRID), GRID, "reference", **options)
         assert worst(ours, exact) < 2e-5
@@ -387,13 +394,14 @@ grid = TokenGrid(2, 2, 3)
 pose = torch.eye(4).repeat(2, 1, 1)
 pose[1, 0, 3] = 0.5
 cameras = Cameras(Lens.from_fov(120.0, 0.5, 48, 32), pose)
-encoding = CurvedEncoding.between(cameras, grid, default_frequencies(grid, 40), query_rotation=True)
+rotations = dict(query_rotation=True, value_rotation=True)
+encoding = CurvedEncoding.between(cameras, grid, default_frequencies(grid, 40), **rotations)
 torch.manual_seed(0)
 q, k, v = torch.randn(3, 1, 2, grid.tokens, 40)
 mu, sigma = torch.randn(1, grid.tokens), torch.rand(1, grid.tokens)
 
 def drop_in(q, k, v, mu, sigma):
-    return curved_ray_attention(q, k, v, cameras, grid, mu, sigma, is_causal=True)
+    return curved_ray_attention(q, k, v, cameras, grid, mu, sigma, is_causal=True, **rotations)
 
 def layer(q, k, v, mu, sigma):
     return encoding.attention(q, k, v, mu, sigma)

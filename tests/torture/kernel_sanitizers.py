@@ -15,7 +15,8 @@ CHECKS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 PLAIN = ("-O1", "-g", "-std=c++17", "-pthread", "-Wno-psabi")
 WIDTHS = ((), ("-march=native",))  # vectors of 4, and of what this machine has
 
-# Every buffer is exactly as large as the kernel may touch, so that one byte beyond is found.
+# Every buffer is exactly as large as the kernel may touch, so that one byte beyond is found. Values that are turned
+# reach the kernel as further heads of the keys.
 DRIVER = r"""
 #include "@KERNEL@"
 #include <cstdio>
@@ -39,7 +40,7 @@ int main() {
     for (int64_t F : {1, 2, 7})
     for (int64_t spare : {0, 1, 5})
     for (int variant : {0, 1, 2, 3}) {
-        const int64_t batch = 1 + variant % 2, cameras = variant == 3 ? batch : 1, heads = 1 + cases % 2;
+        const int64_t batch = 1 + variant % 2, cameras = variant == 3 ? batch : 1, heads = 1 + cases % 3;
         const int64_t tokens = frames * patches, dim = 2 * A * C * F + spare;
         const int64_t size = batch * heads * tokens * dim;
         auto keys = filled<float>(size, -1, 1), out = filled<float>(size, 0, 0);

@@ -18,6 +18,7 @@ def attention(
     sigma: Float[Tensor, "b n"],
     num: int,
     mask: Mask | None = None,
+    turn_values: bool = False,
 ) -> Float[Tensor, "b h nq dv"]:
     """attention.reference_attention, by the fastest means that takes these tensors on this machine.
 
@@ -26,5 +27,5 @@ def attention(
     if not torch.compiler.is_compiling() and compiled.suits(q, k, v, geometry, mu, mask):
         radii = compiled.radii_of(mu, sigma, num)
         if compiled.reaches(geometry, radii) and compiled.library() is not None:
-            return compiled.attention(q, k, v, geometry, mu, sigma, num, mask, radii)
-    return eager.attention(q, k, v, geometry, mu, sigma, num, mask)
+            return compiled.attention(q, k, v, geometry, mu, sigma, num, mask, turn_values, radii)
+    return eager.attention(q, k, v, geometry, mu, sigma, num, mask, turn_values)

@@ -1,6 +1,7 @@
 """The compiled curved-ray attention: keys modulated in C++ for one query frame at a time, torch's own attention on top.
 
 Keys are modulated again in backward instead of being kept, so memory is that of one frame however long the video.
+Values that are turned too are further heads of the keys: one pass, the same coefficients, and one sum of gradients.
 
     b batch   h head   q query frame   s source frame   p patch   a ray   k breakpoint   n token, ordered (s p)
 """
@@ -30,7 +31,7 @@ SOURCE = Path(__file__).with_name("curved.cpp")
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 MOST_HALF_TURNS = 2.0**20  # of a phase; the kernel's sine and cosine reduce phases exactly below 2^21
 FARTHEST, NEAREST = 1e15, 1e-15  # lengths whose squares the kernel can take for floats
-LARGEST_KEPT = 2**20  # floats of modulated keys for which a buffer is kept between calls: 4 MiB
+LARGEST_KEPT = 2**21  # floats of modulated keys for which a buffer is kept between calls: 8 MiB
 POINTERS = ("keys", "radii", "rays", "exists", "poses", "lenses", "frequency")
 SIZES = ("batch", "camera_batch", "heads", "tokens", "patches", "dim", "breakpoints", "rays_per_patch")
 COUNTS = ("coordinates", "frequencies", "threads")
@@ -101,22 +102,32 @@ def attention(
     sigma: Float[Tensor, "b n"],
     num: int,
     mask: Mask | None,
+    turn_values: bool,
     radii: Float[Tensor, "b k n"],
 ) -> Float[Tensor, "b h nq d"]:
     """attention.reference_attention, with gradients to q, k, v, mu and sigma."""
     if torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v, mu, sigma)):
-        return CurvedAttention.apply(q, k, v, mu, sigma, geometry, num, mask, radii)
-    keys = Keys(k.float().contiguous(), radii, Layout.of(geometry))
-    return torch.cat([part for part, _ in _each_frame(keys, q, k.dtype, v, mask)], -2)
+        return CurvedAttention.apply(q, k, v, mu, sigma, geometry, num, mask, turn_values, radii)
+    keys = Keys(stacked(k, v, turn_values), radii, Layout.of(geometry))
+    return torch.cat([part for part, _ in _each_frame(keys, q, v, mask)], -2)
 
 
-def _each_frame(
-    keys: "Keys", q: Tensor, dtype: torch.dtype, v: Tensor, mask: Mask | None
-) -> Iterator[tuple[Tensor, Tensor]]:
+def stacked(k: Float[Tensor, "b h n d"], v: Float[Tensor, "b h n d"], turn_values: bool) -> Float[Tensor, "b h2 n d"]:
+    """What the kernel turns: the keys, and with `turn_values` the values as further heads of theirs."""
+    return (torch.cat([k, v], 1) if turn_values else k).float().contiguous()
+
+
+def unstacked(turned: Float[Tensor, "b h2 n d"], v: Float[Tensor, "b h n d"]) -> tuple[Tensor, Tensor]:
+    """Keys, and values: those that were turned with them, or else v."""
+    heads = v.shape[1]
+    return (turned[:, :heads], turned[:, heads:]) if turned.shape[1] > heads else (turned, v)
+
+
+def _each_frame(keys: "Keys", q: Tensor, v: Tensor, mask: Mask | None) -> Iterator[tuple[Tensor, Tensor]]:
     """Each query frame's output, and the logarithms of its softmax's sums."""
     patches = q.shape[-2] // keys.layout.query_frames
-    for index, (queries, key) in enumerate(zip(q.split(patches, -2), keys.modulated(dtype), strict=True)):
-        yield flash(queries, key, v, attn_mask=added(mask, index, patches, q))
+    for index, (queries, turned) in enumerate(zip(q.split(patches, -2), keys.modulated(v.dtype), strict=True)):
+        yield flash(queries, *unstacked(turned, v), attn_mask=added(mask, index, patches, q))
 
 
 def added(mask: Mask | None, frame: int, patches: int, q: Tensor) -> Tensor | None:
@@ -189,7 +200,7 @@ def _buffer(like: Float[Tensor, "b h n d"]) -> Float[Tensor, "b h n d"]:
 
 @dataclass(frozen=True, eq=False)
 class Keys:
-    """Keys and where along their rays they lie, beside the layout that places the rays."""
+    """Keys (and values, as `stacked`), where along their rays they lie, and the layout that places the rays."""
 
     keys: Float[Tensor, "b h n d"]
     radii: Float[Tensor, "b k n"]
@@ -238,35 +249,38 @@ class CurvedAttention(torch.autograd.Function):
         geometry: Geometry,
         num: int,
         mask: Mask | None,
+        turn_values: bool,
         radii: Tensor,
     ) -> Tensor:
-        keys = Keys(k.float().contiguous(), radii, Layout.of(geometry))
-        parts, logsumexp = zip(*_each_frame(keys, q, k.dtype, v, mask), strict=True)
+        keys = Keys(stacked(k, v, turn_values), radii, Layout.of(geometry))
+        parts, logsumexp = zip(*_each_frame(keys, q, v, mask), strict=True)
         out = torch.cat(parts, -2)
         ctx.save_for_backward(q, k, v, sigma, out, radii, *logsumexp)
-        ctx.layout, ctx.num, ctx.mask = keys.layout, num, mask
+        ctx.layout, ctx.num, ctx.mask, ctx.turn_values = keys.layout, num, mask, turn_values
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_out: Tensor) -> tuple[Tensor | None, ...]:
         q, k, v, sigma, out, radii, *logsumexp = ctx.saved_tensors
-        keys = Keys(k.float().contiguous(), radii, ctx.layout)
+        keys = Keys(stacked(k, v, ctx.turn_values), radii, ctx.layout)
         grad_q = torch.empty_like(q)
-        grad_k, grad_v = torch.zeros_like(keys.keys), torch.zeros_like(keys.keys)
+        grad_turned, grad_v = torch.zeros_like(keys.keys), torch.zeros_like(v, dtype=torch.float32)
         grad_log_radii = torch.zeros_like(radii)
         patches = q.shape[-2] // ctx.layout.query_frames
         frames = [x.split(patches, dim=-2) for x in (grad_out, q, out, grad_q)]
-        for index, key in enumerate(keys.modulated(k.dtype)):
+        for index, turned in enumerate(keys.modulated(k.dtype)):
             grad_frame, q_frame, out_frame, to_frame = (x[index] for x in frames)
             rows = added(ctx.mask, index, patches, q)
             saved = (out_frame, logsumexp[index], 0.0, False)
-            dq, dk, dv = flash_backward(grad_frame, q_frame, key, v, *saved, attn_mask=rows)
+            dq, dk, dv = flash_backward(grad_frame, q_frame, *unstacked(turned, v), *saved, attn_mask=rows)
             to_frame.copy_(dq)
-            grad_v += dv
-            keys.add_gradients(index, dk, grad_k, grad_log_radii)
+            if not ctx.turn_values:
+                grad_v += dv
+            keys.add_gradients(index, stacked(dk, dv, ctx.turn_values), grad_turned, grad_log_radii)
+        grad_k, grad_v = unstacked(grad_turned, grad_v)
         steps = log_steps(ctx.num, grad_log_radii)
         grad_sigma = sigma.sign() * torch.einsum("bkn,k->bn", grad_log_radii, steps)
         grad_mu = grad_log_radii.sum(1)
         grads = (grad_q, grad_k.to(k.dtype), grad_v.to(v.dtype), grad_mu.float(), grad_sigma.to(sigma.dtype))
-        return *grads, None, None, None, None
+        return *grads, None, None, None, None, None

@@ -18,7 +18,7 @@ from curvedray.encoding.curved import breakpoints, curved_path, modulate, sinc
 from curvedray.encoding.geometry import Geometry
 from curvedray.encoding.masks import Mask
 
-CHUNK = 64 * 2**20  # bytes of modulated keys held at once: sets how many query frames share one attention call
+CHUNK = 64 * 2**20  # bytes of modulated keys (and values) held at once: how many query frames share an attention call
 CACHED_TOKENS = 2048  # whose phases fit in a CPU's cache
 
 
@@ -31,17 +31,19 @@ def attention(
     sigma: Float[Tensor, "b n"],
     num: int,
     mask: Mask | None = None,
+    turn_values: bool = False,
 ) -> Float[Tensor, "b h nq dv"]:
     """attention.reference_attention, for any device and dtype, with gradients to everything."""
     geometry = geometry.to(mu.dtype)
     frames = geometry.query_frames
-    step = max(1, min(frames, CHUNK // (k.numel() * k.element_size())))
+    held = k.numel() + v.numel() if turn_values else k.numel()
+    step = max(1, min(frames, CHUNK // (held * k.element_size())))
     q = rearrange(q, "b h (q p) d -> q b h p d", q=frames)
     learning = torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v, mu, sigma, geometry))
     out = []
     for first in range(0, frames, step):
         queries = range(first, min(first + step, frames))
-        inputs = (q[first : first + step], k, v, geometry, mu, sigma, num, queries, mask)
+        inputs = (q[first : first + step], k, v, geometry, mu, sigma, num, queries, mask, turn_values)
         out.append(checkpoint(_attend, *inputs, use_reentrant=False) if learning else _attend(*inputs))
     return rearrange(torch.cat(out), "q b h p d -> b h (q p) d")
 
@@ -56,21 +58,24 @@ def _attend(
     num: int,
     queries: range,
     mask: Mask | None,
+    turn_values: bool,
 ) -> Float[Tensor, "q b h p dv"]:
     """Some query frames' attention, in one call."""
     patches = geometry.rays.shape[-3]
     radii = rearrange(breakpoints(mu, sigma, num), "b (s p) k -> b s p k", p=patches)
     sources = radii.shape[1]
     step = max(1, CACHED_TOKENS // (len(k) * patches)) if k.device.type == "cpu" else sources
-    turned = [
-        modulate(
-            k[:, :, first * patches : (first + step) * patches], *_coefficients(geometry, radii, query, first, step)
-        )
-        for query in queries
-        for first in range(0, sources, step)
-    ]
-    keys = torch.cat(turned, -2).unflatten(-2, (len(queries), -1)).movedim(-3, 0).flatten(0, 1)
-    values = v.expand(len(queries), *v.shape).flatten(0, 1)
+    parts = []
+    for query in queries:
+        for first in range(0, sources, step):
+            some = slice(first * patches, (first + step) * patches)
+            cos, sin = _coefficients(geometry, radii, query, first, step)
+            parts.append([modulate(x[:, :, some], cos, sin) for x in ((k, v) if turn_values else (k,))])
+    keys, *turned = (
+        torch.cat(part, -2).unflatten(-2, (len(queries), -1)).movedim(-3, 0).flatten(0, 1)
+        for part in zip(*parts, strict=True)
+    )
+    values = turned[0] if turn_values else v.expand(len(queries), *v.shape).flatten(0, 1)
     rows = None
     if mask is not None:
         rows = mask.rows(queries.start * q.shape[-2], queries.stop * q.shape[-2], q.device)
