@@ -28,7 +28,7 @@ def record_of(config: Any) -> dict[str, Any]:
 def config_of(kind: type[Config], record: object, name: str) -> Config:
     """The config a record is of. Keys it does not have and values of another type are refused, by their dotted keys.
 
-    A typo must not train another model, and `true` is not one head.
+    A typo must not train another model, and `true` is not the number 1.
     """
     needed("pydantic")
     from pydantic import TypeAdapter, ValidationError
@@ -42,7 +42,7 @@ def config_of(kind: type[Config], record: object, name: str) -> Config:
     with reading(name, "values that JSON can hold"):
         text = json.dumps(record)
     try:
-        return TypeAdapter(kind).validate_json(text, strict=True)  # JSON's lists are tuples; nothing else is bent
+        return TypeAdapter(kind).validate_json(text, strict=True)  # JSON's lists are tuples; nothing else is converted
     except ValidationError as error:
         first = error.errors()[0]
         inner = first.get("ctx", {}).get("error")

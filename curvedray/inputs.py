@@ -214,16 +214,6 @@ def read_tensors(
         return {name: file.get_tensor(name) for name in file.keys()}, dict(file.metadata() or {})  # noqa: SIM118
 
 
-def read_header(path: str | Path, what: str = "a safetensors file") -> dict[str, str]:
-    """The text entries of a safetensors file's header, without its tensors."""
-    needed("safetensors")
-    from safetensors import safe_open
-
-    path = input_file(path, what, LARGEST_TENSORS)
-    with reading(str(path), f"{what}, complete", "Copy or download the file again."), safe_open(path, "pt") as file:
-        return dict(file.metadata() or {})
-
-
 def megabytes(count: float) -> str:
     """Bytes as a person would say them."""
     if count < 0.95 * MB:

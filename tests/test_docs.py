@@ -116,6 +116,20 @@ def test_links_between_pages_lead_somewhere():
             assert (page.parent / target).exists(), f"{page.name} links to {target}, which is not there"
 
 
+def test_every_decision_names_a_file_that_is_there_and_what_is_in_it():
+    """Regression: after files moved, decisions were said to live where nothing was."""
+    rows = (ROOT / "docs" / "decisions.md").read_text().splitlines()
+    named = re.findall(
+        r"`((?:[a-z_]+/)*(?:[a-z_]+\.py)?)`(?:: `(\w+)`)?", "\n".join(row.rsplit(" | ", 1)[-1] for row in rows)
+    )
+    named = [(path, name) for path, name in named if path]
+    assert len(named) > 40
+    for path, name in named:
+        file = ROOT / path if path.startswith("tests/") else ROOT / "curvedray" / path
+        assert file.exists(), f"docs/decisions.md names {path}"
+        assert not name or re.search(rf"^(def|class) {name}\b|^{name}\b", file.read_text(), re.MULTILINE), name
+
+
 def test_the_readme_has_a_phrase_for_every_room():
     tree = (ROOT / "README.md").read_text().split("## The house")[1]
     named = set(re.findall(r"^  (\w+)(?:\.py|/) +\S", tree, re.MULTILINE))

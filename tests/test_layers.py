@@ -22,7 +22,7 @@ world models adapter
 data generation training
 evaluate paper bench
 demo transfer doctor
-app cli __main__
+cli __main__
 """
 ROOMS = TABLE.split()
 RANK = {name: rank for rank, name in enumerate(ROOMS)}

@@ -17,7 +17,7 @@ from curvedray.data.clips import EncodedOnTheFly, HeldOut, VideoShape, encoded
 from curvedray.data.sources import Data
 from curvedray.errors import InputError
 from curvedray.training import checkpoints
-from curvedray.training.log import no_say, no_tick, read_log
+from curvedray.training.log import log_records, no_say, no_tick
 from curvedray.training.loop import train
 from curvedray.training.process import Process
 from curvedray.training.recipe import Every, Recipe, with_overrides
@@ -70,8 +70,13 @@ def weights(out):
     return load_file(out / "adapter.safetensors")
 
 
+def step_records(path):
+    """The steps of a run's log, one record each."""
+    return [record for record in log_records(path) if "loss" in record]
+
+
 def loss_lines(out):
-    return [(i["step"], i["loss"], i["gradient"]) for i in read_log(out / "log.jsonl")]
+    return [(i["step"], i["loss"], i["gradient"]) for i in step_records(out / "log.jsonl")]
 
 
 def same_run(a, b):

@@ -27,8 +27,8 @@ from curvedray.radial.interval import RadialInterval
 class Adapter(nn.Module):
     """The trained part of a camera-controlled model. It holds its weights, never the transformer's.
 
-    `predictions` has the interval each curved block predicted in the last pass, by block: for the radial loss, and
-    to be looked at. `accepts_radial_maps` says that it was trained with MixForcing; `notes` travel in its file.
+    `predictions` has the interval that each curved block predicted in the last pass, by block: for the radial loss and
+    for pictures. `accepts_radial_maps` says that it was trained with MixForcing; `notes` travel in its file.
     """
 
     def __init__(self, transformer: nn.Module, config: AdapterConfig | None = None, *, seed: int = 0):

@@ -20,7 +20,7 @@ WIDEST_INTERVAL = 3.0
 
 
 class RadialHead(nn.Module):
-    """(mu, sigma) of a token's log radius from its features. At first every token believes in the whole range."""
+    """(mu, sigma) of a token's log radius from its features. Untrained, every interval is the whole range."""
 
     def __init__(self, dim: int, log_radius: tuple[float, float]):
         super().__init__()
@@ -33,7 +33,7 @@ class RadialHead(nn.Module):
 
     def forward(self, h: Float[Tensor, "b n dim"]) -> RadialInterval:
         """(mu, sigma) = Linear(SiLU(Linear(LayerNorm(h)))), both ends of the interval held within bounds."""
-        with torch.autocast(h.device.type, enabled=False):  # a radius is geometry
+        with torch.autocast(h.device.type, enabled=False):  # geometry stays in full precision
             mu, sigma = self.interval(F.silu(self.hidden(self.norm(h)))).float().unbind(-1)
             return bounded_interval(mu, sigma, self.log_radius)
 
@@ -59,8 +59,8 @@ class RadialFeature(nn.Module):
         return 5 * dim // 8
 
     def forward(self, interval: RadialInterval) -> Float[Tensor, "b n feature"]:
-        believed = torch.stack([interval.mu, interval.sigma], -1)
-        return self.feature(F.silu(self.hidden(believed.to(self.hidden.weight.dtype))))
+        stacked = torch.stack([interval.mu, interval.sigma], -1)
+        return self.feature(F.silu(self.hidden(stacked.to(self.hidden.weight.dtype))))
 
 
 class GeometricAttention(nn.Module):

@@ -16,7 +16,7 @@ from curvedray.errors import InputError
 
 CameraMap = Literal["orientation", "plucker", "pose"]
 NARROWEST_HEAD = 24  # channels that hold every ray and coordinate (3 rays x 4 coordinates) of a curved ray once
-MOST_HEADS, MOST_BREAKPOINTS, WIDEST = 128, 256, 16_384  # beyond what any transformer has: a slip of the hand
+MOST_HEADS, MOST_BREAKPOINTS, WIDEST = 128, 256, 16_384  # more than any transformer has: a typo
 FARTHEST_LOG_RADIUS, LONGEST_PERIOD = 30.0, 1e6  # e^30 near distances; a float32 phase has no digits left before that
 
 

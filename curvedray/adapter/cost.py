@@ -16,9 +16,7 @@ from curvedray.inputs import megabytes
 from curvedray.models.interface import VideoModel, self_attentions
 
 PHASOR_OPERATIONS = 40  # of one expected phase: a sine, a cosine, a sinc and their products
-ACTIVATIONS = (
-    24  # live values per token and channel at the widest point of a block: its feed-forward, q, k, v, residual
-)
+ACTIVATIONS = 24  # values per token and channel at the widest point of a block: feed-forward, q, k, v, residual
 CPU_SPEED, GPU_SPEED = 2e10, 2e14  # operations per second that are reached in practice, to the order of magnitude
 
 
@@ -110,10 +108,8 @@ def generation_cost(model: VideoModel, adapter: Adapter | None, grid: TokenGrid,
     """`passes` are transformer calls per step: one, one more for text guidance, one more for camera guidance."""
     backbone = backbone_operations(model.transformer, grid, model.text_tokens)
     extra = adapter_operations(adapter, grid) if adapter is not None else 0.0
-    size, dim = (
-        next(model.transformer.parameters()).element_size(),
-        self_attentions(model.transformer)[0].to_q.in_features,
-    )
+    size = next(model.transformer.parameters()).element_size()
+    dim = self_attentions(model.transformer)[0].to_q.in_features
     own = parameter_count(adapter) if adapter is not None else 0
     count = parameter_count(model.transformer)
     return Cost(

@@ -97,7 +97,9 @@ def _check_weights(weights: dict[str, Tensor], name: str) -> None:
         if tensor.dtype not in DTYPES:
             raise InputError(f"{name}: {key}", "float32, bfloat16 or float16", tensor.dtype)
         if not tensor.isfinite().all():
-            raise InputError(f"{name}: {key}", "finite numbers", "infinite ones or NaN", "Was the training run sound?")
+            raise InputError(
+                f"{name}: {key}", "finite numbers", "infinite ones or NaN", "Did the training run diverge?"
+            )
     kinds = {str(tensor.dtype) for tensor in weights.values()}
     if len(kinds) > 1:
         raise InputError(name, "weights of one precision", " and ".join(sorted(kinds)))

@@ -18,7 +18,7 @@ class Throughput:
 
     steps: int
     batch: int
-    seconds: float  # a step
+    seconds: float  # per step
     busy: float  # share of the time in forward, backward and optimiser
 
 

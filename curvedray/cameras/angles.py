@@ -1,12 +1,14 @@
-"""Angles in radians: between rotations, between directions, and of a camera that pans, tilts and rolls.
+"""Angles in radians: between rotations, between directions, of a camera that pans, tilts and rolls; even directions.
 
 Formulas that stay exact for small angles, where an arccos of a product loses half its digits.
 """
 
+import math
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
+from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -39,3 +41,11 @@ def yaw_pitch_roll(rotation: NDArray[np.float64]) -> NDArray[np.float64]:
         ],
         -1,
     )
+
+
+def fibonacci_lattice(count: int, angle: float = math.pi) -> Float[Tensor, "count 3"]:
+    """Unit directions within `angle` of the z axis, spread evenly over that cap of the sphere, or over all of it."""
+    index = torch.arange(count, dtype=torch.float64)
+    z = 1 - (1 - math.cos(angle)) * (index + 0.5) / count
+    across, turn = (1 - z * z).clamp_min(0).sqrt(), index * math.pi * (3 - math.sqrt(5))
+    return torch.stack([across * turn.cos(), across * turn.sin(), z], -1)

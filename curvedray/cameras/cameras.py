@@ -84,10 +84,10 @@ class Cameras:
         In double precision until the end, so that a world origin far away costs no digits.
         """
         source = _wide(self.world_from_camera)[..., None, :, :, :]
-        asking = source.transpose(-4, -3) if query is None else _wide(query.world_from_camera)[..., :, None, :, :]
+        queries = source.transpose(-4, -3) if query is None else _wide(query.world_from_camera)[..., :, None, :, :]
         # Columns of [R | t] relative to where the query stands: one that has not moved is exactly where it was.
-        columns = source[..., :3, :] - asking[..., :3, :] * source.new_tensor([0.0, 0.0, 0.0, 1.0])
-        relative = asking[..., :3, :3].mT @ columns
+        columns = source[..., :3, :] - queries[..., :3, :] * source.new_tensor([0.0, 0.0, 0.0, 1.0])
+        relative = queries[..., :3, :3].mT @ columns
         last_row = source[..., 3:, :].expand(*relative.shape[:-2], 1, 4)
         return torch.cat([relative, last_row], -2).to(self.world_from_camera.dtype)
 

@@ -117,7 +117,7 @@ class Lens:
         """From a focal length and a sensor (width, height) in millimetres; full frame by default.
 
         Pixels are square: an image of another shape than the sensor is the largest window in the middle of it. With
-        xi > 0 the focal length is the one near the axis, the number on the barrel.
+        xi > 0 the focal length is the one near the axis, the number printed on the lens.
         """
         width, height = as_size("Lens.size", (width, height))
         if not (0 < focal < math.inf and 0 < min(sensor) <= max(sensor) < math.inf):

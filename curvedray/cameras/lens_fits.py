@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from curvedray.cameras.angles import direction_angle
+from curvedray.cameras.angles import direction_angle, fibonacci_lattice
 from curvedray.cameras.lens import Lens
 from curvedray.cameras.other_lens_models import EUCM, DoubleSphere, LensModel, Mei, Pinhole, Radial, ucm_lens
 from curvedray.errors import InputError
@@ -154,22 +154,14 @@ def compare(lens: Lens, model: LensModel, rays: Float[Tensor, "n 3"]) -> LensFit
 def directions_in_image(lens: Lens | LensModel, max_angle: float) -> Float[Tensor, "n 3"]:
     """Unit rays spread evenly over the directions within max_angle degrees that land inside the image."""
     limit = _radians(max_angle)
-    for _ in range(2):  # once to find how wide the image sees, once to spend every ray inside that
-        rays = cap(limit)
+    for _ in range(2):  # once to find how wide the image sees, once to spread all rays inside that
+        rays = fibonacci_lattice(RAYS, limit)
         pixels, valid = lens.project(rays)
         inside = valid & (pixels >= 0).all(-1) & (pixels <= pixels.new_tensor(lens.size)).all(-1)
         if not inside.any():
             raise InputError("lens", "an image that sees something around its axis", "nothing lands in it")
         limit = min(limit, 1.05 * torch.arccos(rays[inside, 2].min().clamp(-1, 1)).item())
     return rays[inside]
-
-
-def cap(angle: float) -> Float[Tensor, "n 3"]:
-    """RAYS directions within `angle` of the axis, evenly spread over that cap of the sphere: a Fibonacci lattice."""
-    index = torch.arange(RAYS, dtype=torch.float64)
-    z = 1 - (1 - math.cos(angle)) * (index + 0.5) / RAYS
-    across, turn = (1 - z * z).clamp_min(0).sqrt(), index * math.pi * (3 - math.sqrt(5))
-    return torch.stack([across * turn.cos(), across * turn.sin(), z], -1)
 
 
 def _radians(max_angle: float) -> float:

@@ -1,6 +1,6 @@
 """Lenses by name: `fisheye-150`, `pinhole-60`, `kitti360`, `wide-110@0.4`, and the table of them.
 
-The field of view is across the width, whatever the image's shape. The door to other models is lens_fits.
+The field of view is across the width, whatever the image's shape. Other models are fitted in lens_fits.
 """
 
 import difflib

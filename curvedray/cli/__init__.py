@@ -1,5 +1,8 @@
 """The `curvedray` command: parse, call, show. Each command is a file beside this one; none has numbers of its own.
 
+In: words of a command line. Out: what a command prints and writes, and its exit code. It knows every room; no room may
+know it: what takes long reports to a callback, and only `progress` draws bars.
+
 Command files import what they call inside the function, so that `curvedray --help` stays quick.
 """
 

@@ -49,10 +49,10 @@ def run(app: typer.Typer, console: Console) -> None:
         if error.errno not in FULL:
             raise
         _silence_stdout()
-        place = error.filename or "a file or standard output"
+        path = error.filename or "a file or standard output"
         _refuse(
             console,
-            f"{place}: expected room to write, got: {os.strerror(error.errno)}. Free some space, or write elsewhere.",
+            f"{path}: expected room to write, got: {os.strerror(error.errno)}. Free some space, or write elsewhere.",
         )
     except (KeyboardInterrupt, SystemExit) as leaving:
         # Typer turns Ctrl-C into its exit code.

@@ -12,7 +12,7 @@ from curvedray.errors import InputError
 if TYPE_CHECKING:
     from curvedray.cameras import Cameras
 
-LARGEST_SIDE = 8192  # pixels; a larger one is a slip of the finger, and more than a video player takes
+LARGEST_SIDE = 8192  # pixels; a larger one is a typo, and more than a video player takes
 LONGEST_OPTION = 1000  # characters
 LARGEST_WHOLE = 10**18  # of an option's value; larger ones fit no reader's number
 NOT_OPTIONS = ("path", "format", "dtype", "lens_needed")  # of read_cameras: what `--option` must not say

@@ -1,4 +1,4 @@
-"""What every positional encoding of cameras is to the rest of the house: an object that attends."""
+"""What every positional encoding of cameras is to the other rooms: an object that attends."""
 
 from typing import Protocol, runtime_checkable
 

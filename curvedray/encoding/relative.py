@@ -103,7 +103,7 @@ def gta(cameras: Cameras, grid: TokenGrid, dim: int) -> RelativeEncoding:
 
 
 def prope(cameras: Cameras, grid: TokenGrid, dim: int) -> RelativeEncoding:
-    """PRoPE: the pose and the pinhole projection, with the image one unit wide and high; xi has no place in it."""
+    """PRoPE: the pose and the pinhole projection, with the image one unit wide and high; xi is not used."""
     lens, camera_from_world = cameras.frame_lens, inverse_pose(cameras.world_from_camera)
     size = lens.focal.new_tensor(lens.size)
     projection = torch.diag_embed(F.pad(lens.focal / size, (0, 2), value=1.0))
@@ -189,7 +189,7 @@ def pluecker_map(cameras: Cameras, grid: TokenGrid) -> Float[Tensor, "*b n 6"]:
 
 
 def per_token(per_frame: Tensor, grid: TokenGrid, axis: int = -3) -> Tensor:
-    """What is said once per frame, along `axis`, said once per token; poses by default."""
+    """Values per frame, along `axis`, repeated for every token of the frame; poses by default."""
     return per_frame.repeat_interleave(grid.patches, axis)
 
 

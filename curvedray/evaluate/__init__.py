@@ -1,8 +1,8 @@
 """Does a video obey its camera? Metrics, estimators, statistics, tables and a page.
 
 In: videos, the cameras they were asked for, and an estimator that recovers the cameras they show. Out: scores per clip,
-means with intervals, a report. Nothing here knows how a video was made; `known` alone knows the procedural world,
-whose truth is exact.
+means with intervals, a report; and, from estimators of distance, labels to train on. Nothing here knows how a video
+was made; `known` and the `embedded` estimator alone know the procedural world, whose truth is exact.
 """
 
 from curvedray.evaluate.metrics.pose import PoseErrors, pose_errors

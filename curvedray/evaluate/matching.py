@@ -100,16 +100,16 @@ def named_cameras(cameras: Path, videos: dict[str, Path]) -> dict[str, Path]:
     return paths
 
 
-def video_files(places: Sequence[Path]) -> dict[str, Path]:
+def video_files(inputs: Sequence[Path]) -> dict[str, Path]:
     """Videos by name, from files and folders. A .gif gives way to a video of its name, which it is a copy of."""
     files: list[Path] = []
-    for place in places:
-        if not os.path.lexists(place):
-            raise InputError("videos", "files or folders that are there", place)
-        files += _listed(place, VIDEOS) if place.is_dir() else [place]
+    for path in inputs:
+        if not os.path.lexists(path):
+            raise InputError("videos", "files or folders that are there", path)
+        files += _listed(path, VIDEOS) if path.is_dir() else [path]
     if not files:
         expected = f"files that end in {', '.join(VIDEOS)}"
-        raise InputError("videos", expected, f"none in {', '.join(str(i) for i in places)}")
+        raise InputError("videos", expected, f"none in {', '.join(str(i) for i in inputs)}")
     files = list(dict.fromkeys(files))  # a folder and a file in it may both be named
     better = {file.with_suffix("") for file in files if file.suffix.lower() != ".gif"}
     return _unique((i for i in files if i.suffix.lower() != ".gif" or i.with_suffix("") not in better), "videos")

@@ -32,7 +32,7 @@ def _columns(names: list[str]) -> list[int] | None:
     """Where position x y z and quaternion w x y z stand, by the header's names."""
     wanted = [rf"p_\w*{i}" for i in "xyz"] + [rf"q_\w*{i}" for i in "wxyz"]
     found = [[k for k, name in enumerate(names) if re.fullmatch(want, name)] for want in wanted]
-    return [places[0] for places in found] if all(len(places) == 1 for places in found) else None
+    return [columns[0] for columns in found] if all(len(columns) == 1 for columns in found) else None
 
 
 def read(source: Source, *, sensor: str | Path | None = None) -> Cameras:
@@ -43,8 +43,8 @@ def read(source: Source, *, sensor: str | Path | None = None) -> Cameras:
     lines, rows = source.table(len(source.column_names))
     where = [f"line {line}" for line in lines]
     chosen = [[row[k] for k in columns] for row in rows]
-    for place, row in zip(where, chosen, strict=True):
-        check_quaternion(source, place, row[3:])
+    for line, row in zip(where, chosen, strict=True):
+        check_quaternion(source, line, row[3:])
     poses = torch.eye(4, dtype=torch.float64).repeat(len(rows), 1, 1)
     poses[:, :3, :3] = rotations([row[3:] for row in chosen], "wxyz")
     poses[:, :3, 3] = torch.tensor([row[:3] for row in chosen], dtype=torch.float64)
@@ -97,7 +97,7 @@ def write(cameras: Cameras) -> bytes:
     turns = quaternions(poses[:, :3, :3], "wxyz")
     head = "#" + ",".join(f"{name} [{unit}]" for name, unit in zip(NAMES, UNITS, strict=True))
     rows = [
-        ",".join([str(round(i * step)), *(repr(number) for number in (*place, *turn))])
-        for i, (place, turn) in enumerate(zip(poses[:, :3, 3].tolist(), turns, strict=True))
+        ",".join([str(round(i * step)), *(repr(number) for number in (*position, *turn))])
+        for i, (position, turn) in enumerate(zip(poses[:, :3, 3].tolist(), turns, strict=True))
     ]
     return ("\n".join([head, *rows]) + "\n").encode()

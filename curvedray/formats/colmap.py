@@ -81,29 +81,29 @@ def read(source: Source) -> Cameras:
 
 
 def _lens(source: Source, key: int, camera: Any) -> list[float]:
-    place, numbers, size = f"camera {key}", camera.params.tolist(), (camera.width, camera.height)
+    where, numbers, size = f"camera {key}", camera.params.tolist(), (camera.width, camera.height)
     name = camera.model.name
     if min(size) < 1 or not all(abs(number) < 1e12 for number in numbers):
-        source.fail(place, "a size and finite numbers", f"{size}, {numbers}")
+        source.fail(where, "a size and finite numbers", f"{size}, {numbers}")
     if not (camera.focal_length_x > 0 and camera.focal_length_y > 0):
-        source.fail(place, "a focal length above zero", f"{camera.focal_length_x:g}")
+        source.fail(where, "a focal length above zero", f"{camera.focal_length_x:g}")
     # Where COLMAP has one focal length for both axes, we write it twice.
     doubled = [numbers[0], *numbers] if len(camera.focal_length_idxs()) == 1 else numbers
-    return fitted(source, place, _model(source, place, name, doubled, size))
+    return fitted(source, where, _model(source, where, name, doubled, size))
 
 
-def _model(source: Source, place: str, name: str, numbers: list[float], size: tuple[int, int]) -> LensModel:
+def _model(source: Source, where: str, name: str, numbers: list[float], size: tuple[int, int]) -> LensModel:
     focal, k = numbers[:4], [*numbers[4:], 0.0, 0.0, 0.0, 0.0][:4]
     if name in PERSPECTIVE:
         return Mei.of([0.0, *k, *focal], size)  # at xi 0 it is OpenCV's own model: k1 k2 p1 p2
     if name in FISHEYE:
         return OpenCVFisheye.of([*focal, *k], size)
     if name != "EUCM":
-        source.fail(place, f"{', '.join((*PERSPECTIVE, *FISHEYE))} or EUCM", name)
+        source.fail(where, f"{', '.join((*PERSPECTIVE, *FISHEYE))} or EUCM", name)
     try:
         return EUCM.of(numbers, size)
     except InputError as error:
-        source.fail(place, error.expected, error.got)
+        source.fail(where, error.expected, error.got)
 
 
 def write(cameras: Cameras, *, text: bool = False, image_name: str = "frame_{:05d}.png") -> dict[str, bytes]:

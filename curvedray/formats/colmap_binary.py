@@ -10,7 +10,7 @@ from curvedray.formats.source import Source
 
 
 class Cursor:
-    """A place in a file's bytes that never passes the end. They are mapped, not read: points may be gigabytes."""
+    """A position in a file's bytes that never passes the end. They are mapped, not read: points may be gigabytes."""
 
     def __init__(self, source: Source, content: mmap.mmap):
         self.source, self.content, self.at = source, content, 0

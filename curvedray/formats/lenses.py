@@ -69,11 +69,11 @@ def gather_lens(
     `sizes` is the image's size, or one per frame. A size that was given rescales the lens to it, and must be of the
     image's shape; frames whose sizes differ by a few pixels, as COLMAP's undistorter leaves them, need one.
     """
-    for place, (fx, fy, *_, xi) in zip(where, numbers, strict=True):
+    for line, (fx, fy, *_, xi) in zip(where, numbers, strict=True):
         if not (fx > 0 and fy > 0):
-            source.fail(place, "a focal length above zero", f"{fx:g}, {fy:g}")
+            source.fail(line, "a focal length above zero", f"{fx:g}, {fy:g}")
         if xi < 0:
-            source.fail(place, "xi of at least 0 (a pinhole)", xi)
+            source.fail(line, "xi of at least 0 (a pinhole)", xi)
     every = sizes if isinstance(sizes, list) else [sizes] * len(numbers)
     wanted = source.given.size
     if wanted is None:

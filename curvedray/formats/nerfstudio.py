@@ -51,10 +51,10 @@ def read(source: Source) -> Cameras:
 def _lens(source: Source, top: Node, frames: list[Node], sizes: list[tuple[int, int]]) -> Lens:
     fits: dict[LensModel, list[float]] = {}
     numbers, where = [], [f"field {frame.where}" for frame in frames]
-    for place, frame, size in zip(where, frames, sizes, strict=True):
+    for frame_name, frame, size in zip(where, frames, sizes, strict=True):
         model = _model(source, top, frame, size)
         if model not in fits:
-            fits[model] = fitted(source, place, model)
+            fits[model] = fitted(source, frame_name, model)
         numbers.append(fits[model])
     return gather_lens(source, where, numbers, sizes)
 

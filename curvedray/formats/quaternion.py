@@ -65,10 +65,10 @@ def quaternion_order(source: Source, said: str | None, lines: Sequence[int], row
     return "xyzw"
 
 
-def check_quaternion(source: Source, place: str, quaternion: Sequence[float]) -> None:
+def check_quaternion(source: Source, where: str, quaternion: Sequence[float]) -> None:
     """Of unit length, to the few digits that text files keep."""
     if not is_unit(quaternion):
-        source.fail(place, "a quaternion of length 1", f"length {math.hypot(*quaternion):.4g}")
+        source.fail(where, "a quaternion of length 1", f"length {math.hypot(*quaternion):.4g}")
 
 
 def is_unit(quaternion: Sequence[float]) -> bool:

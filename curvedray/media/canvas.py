@@ -35,8 +35,8 @@ def as_image(pixels: Tensor) -> "Image":
     return Image.fromarray(pixels.cpu().contiguous().numpy())
 
 
-def write(draw: Any, place: tuple[float, ...], text: str, colour: Ink, points: int = 15) -> None:
-    draw.text(tuple(i * FINE for i in place), text, fill=colour, font=font(points * FINE))
+def write(draw: Any, position: tuple[float, ...], text: str, colour: Ink, points: int = 15) -> None:
+    draw.text(tuple(i * FINE for i in position), text, fill=colour, font=font(points * FINE))
 
 
 @lru_cache

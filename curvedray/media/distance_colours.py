@@ -57,8 +57,8 @@ def radial_picture(
     low, high = (math.log(i) for i in _checked(limits or distance_limits(radius, valid) or (1.0, 2.0)))
     known = _known(radius, valid)
     logs = torch.where(known, radius, 1.0).double().log()
-    place = ((logs - low) / max(high - low, 1e-6)).clamp(0, 1)
-    coloured = near_to_far().to(radius.device)[(place * 255).round().long()]
+    share = ((logs - low) / max(high - low, 1e-6)).clamp(0, 1)
+    coloured = near_to_far().to(radius.device)[(share * 255).round().long()]
     return torch.where(known[..., None], coloured, torch.tensor(UNKNOWN, dtype=torch.uint8, device=radius.device))
 
 

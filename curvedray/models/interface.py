@@ -1,4 +1,4 @@
-"""What a video model is to the rest of the house: one small interface that Wan and the embedded model both meet.
+"""What a video model is to the other rooms: one small interface that Wan and the embedded model both implement.
 
 b clip   c latent channel   t frame   lt lh lw latent frame, row, column   l text token   e text channel
 Noise levels run from 0 (the video) to 1 (noise): x = (1 - sigma) clean + sigma noise, velocity = noise - clean.

@@ -49,7 +49,7 @@ def wan_transformer(device: str = "cpu", **config: Any) -> nn.Module:
 
 
 class Wan:
-    """A Wan text-to-video model, as the rest of the house sees a model (`models.VideoModel`)."""
+    """A Wan text-to-video model, as the other rooms see a model (`models.VideoModel`)."""
 
     text_tokens = TEXT_TOKENS
 

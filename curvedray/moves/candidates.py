@@ -23,8 +23,8 @@ from curvedray.moves.path import SHORTEST, STILL_LENGTH, Path
 
 Array = NDArray[np.float64]
 PURE = 0.98  # of a motion's size that must lie along one axis
-EXACT = 1e-4  # of its radius: an orbit that breathes less is no crane
-ROUND = 0.05  # of its radius that an orbit may breathe
+EXACT = 1e-4  # of its radius: an orbit whose radius changes less is no crane
+ROUND = 0.05  # of its radius by which an orbit's radius may change
 FIT = 0.02  # of its size that a path may leave a move by
 PART = 0.05  # of the largest part below which a part is not worth a word
 MOST_FRAMES = 121  # a longer path is looked at in this many of its frames
@@ -74,7 +74,7 @@ class _Part:
 
 
 def _whole(path: Path, in_step: bool = True) -> Step | None:
-    """The path as one move or moves at once, in whichever axes need the fewest, and of these turn the most: purest."""
+    """The path as one move or moves at once, in the axes that need the fewest; of equals, those that turn the most."""
     if path.held.any() and not path.held.all() and in_step:
         return None
     found = [parts for view in path.views() if (parts := _parts(view))]

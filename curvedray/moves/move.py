@@ -59,7 +59,7 @@ KINDS: dict[str, Kind] = {
     ),
     "roll": Kind(TURNS, Quantity(20.0, "deg"), "turns about the lens axis; cw as seen from behind the camera"),
     "truck": Kind(SIDES, Quantity(0.5, "near"), "slides sideways, level"),
-    "pedestal": Kind(HEIGHTS, Quantity(0.5, "near"), "rises or sinks, plumb"),
+    "pedestal": Kind(HEIGHTS, Quantity(0.5, "near"), "rises or sinks, straight up or down"),
     "dolly": Kind(
         DEPTHS, Quantity(0.5, "near"), "goes where the lens points, or back", note="Not a zoom: the camera moves."
     ),

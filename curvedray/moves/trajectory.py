@@ -23,7 +23,7 @@ from curvedray.moves.move import Step
 from curvedray.moves.phrases import read_moves
 
 SLOWEST_FPS = 1e-3  # frames per second; its inverse is the fastest
-MOST_FRAMES = 100_000  # over an hour of film; more is a slip of the finger that would fill the memory
+MOST_FRAMES = 100_000  # over an hour of film; more is a typo that would fill the memory
 
 
 def trajectory(
@@ -152,11 +152,11 @@ def look_at(positions: Float[AnyArray, "k 3"], target: Float[AnyArray, "*k 3"]) 
 
 
 def _at(keys: Cameras, clock: Array, now: Array) -> Cameras:
-    """The cameras between keys; where the clock strikes a key, that key to the bit."""
+    """The cameras between keys; at the time of a key, that key to the bit."""
     poses = keys.world_from_camera.detach().cpu()
-    key, struck = _struck(clock, now)
+    key, is_key = _key_at(clock, now)
     result = poses[key].clone()
-    between = ~struck & bool((poses != poses[0]).any())  # a static camera stays static to the bit
+    between = ~is_key & bool((poses != poses[0]).any())  # a static camera stays static to the bit
     if between.any():
         from scipy.interpolate import CubicSpline  # here: importing it takes longer than most paths
         from scipy.spatial.transform import Rotation, RotationSpline
@@ -170,7 +170,7 @@ def _at(keys: Cameras, clock: Array, now: Array) -> Cameras:
 
 
 def _lens_at(lens: Lens, clock: Array, now: Array) -> Lens:
-    key, struck = _struck(clock, now)
+    key, is_key = _key_at(clock, now)
 
     def blend(
         values: Tensor, curve: Callable[[Array], Array] = np.array, back: Callable[[Array], Array] = np.array
@@ -178,13 +178,13 @@ def _lens_at(lens: Lens, clock: Array, now: Array) -> Lens:
         columns = curve(values.detach().cpu().double().numpy()).reshape(len(clock), -1)
         rows = np.stack([back(np.interp(now, clock, i)) for i in columns.T], -1)
         blended = torch.from_numpy(rows).reshape(len(now), *values.shape[1:]).to(values)
-        blended[struck] = values[key[struck]]
+        blended[is_key] = values[key[is_key]]
         return blended
 
     return replace(lens, focal=blend(lens.focal, np.log, np.exp), center=blend(lens.center), xi=blend(lens.xi))
 
 
-def _struck(clock: Array, now: Array) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The key at or after each moment, and whether it is at it."""
+def _key_at(clock: Array, now: Array) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The key at or after each moment, and whether it is at that very moment."""
     key = np.clip(np.searchsorted(clock, now), 0, len(clock) - 1)
     return key, clock[key] == now

@@ -1,5 +1,6 @@
-"""Distances along rays: what a token believes, what a map says, what a mistake costs.
+"""Distances along rays: intervals that a network predicts, maps that somebody supplies, and the loss between them.
 
-In: distances in metres, or predictions of a network. Out: `RadialInterval` per token, masks, a loss. It knows cameras
-and the encoding's breakpoints; it may not know which network predicts or who trains it.
+In: distances in metres, other programs' depth files, or predictions of a network. Out: `RadialMap`s, a `RadialInterval`
+per token, masks, a loss. It knows cameras, files and the encoding's breakpoints; it may not know which network predicts
+or who trains it.
 """

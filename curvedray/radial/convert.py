@@ -20,7 +20,7 @@ from curvedray.inputs import read_arrays
 from curvedray.radial.depth_files import ENDINGS, read_frame, write_exr, write_png16
 from curvedray.radial.map import LARGEST_MAP, RadialMap
 
-SCALES = {"kitti": 1 / 256, "scannet": 1 / 1000, "mm": 1 / 1000, "cm": 1 / 100, "m": 1.0}  # metres a stored unit
+SCALES = {"kitti": 1 / 256, "scannet": 1 / 1000, "mm": 1 / 1000, "cm": 1 / 100, "m": 1.0}  # metres per stored unit
 WIDEST_Z = 170.0  # degrees; beyond it a distance along the axis says next to nothing at the edge
 SUSPICIOUS = 60.0  # metres of a median distance
 

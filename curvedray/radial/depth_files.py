@@ -97,7 +97,7 @@ def _read_npy(path: Path) -> ndarray:
 
 def _check_size(path: Path, width: int, height: int) -> None:
     if not (0 < width <= LONGEST_SIDE and 0 < height <= LONGEST_SIDE):
-        raise InputError(str(path), f"a picture of at most {LONGEST_SIDE} pixels a side", f"{width} x {height}")
+        raise InputError(str(path), f"a picture of at most {LONGEST_SIDE} pixels per side", f"{width} x {height}")
 
 
 def write_exr(distances: Picture, path: str | Path) -> Path:

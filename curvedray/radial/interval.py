@@ -42,7 +42,7 @@ class RadialInterval:
         return breakpoints(self.mu, self.sigma, num)
 
     def where(self, mask: Bool[Tensor, "*batch n"], other: "RadialInterval") -> "RadialInterval":
-        """`other` where the mask is set, this one elsewhere: MixForcing in one word."""
+        """`other` where the mask is set, this one elsewhere: the substitution of MixForcing."""
         return RadialInterval(
             torch.where(mask, other.mu.to(self.mu), self.mu), torch.where(mask, other.sigma.to(self.sigma), self.sigma)
         )

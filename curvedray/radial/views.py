@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float, UInt8
 from torch import Tensor
 
 from curvedray.cameras import Lens
+from curvedray.cameras.angles import fibonacci_lattice
 from curvedray.errors import InputError
 
 VIEW_FOV = 90.0  # degrees across a view
@@ -24,7 +25,7 @@ MOST_VIEWS = 16
 
 @dataclass(frozen=True, eq=False)
 class PinholeView:
-    """A pinhole camera at the same place as the clip's, turned away from its axis."""
+    """A pinhole camera at the clip's position, turned away from its axis."""
 
     camera_from_view: Float[Tensor, "3 3"]
     lens: Lens
@@ -39,7 +40,7 @@ def covering_views(lens: Lens, side: int = 256) -> list[PinholeView]:
     left = rays[exists]
     pinhole = Lens.from_fov(VIEW_FOV, 0.0, side, side)
     limit = math.cos(math.radians(TRUSTED))
-    candidates = torch.cat([torch.tensor([[0.0, 0.0, 1.0]], dtype=torch.float64), _lattice(CANDIDATES)])
+    candidates = torch.cat([torch.tensor([[0.0, 0.0, 1.0]], dtype=torch.float64), fibonacci_lattice(CANDIDATES)])
     views: list[PinholeView] = []
     axis = candidates[0]  # the first view looks where the lens does
     while len(left):
@@ -120,12 +121,3 @@ def _turned_towards(axis: Float[Tensor, "3"]) -> Float[Tensor, "3 3"]:
     x = torch.linalg.cross(down, z)
     x = x / x.norm()
     return torch.stack([x, torch.linalg.cross(z, x), z], -1).float()
-
-
-def _lattice(count: int) -> Float[Tensor, "n 3"]:
-    """Directions spread evenly over the sphere (a Fibonacci lattice)."""
-    index = torch.arange(count, dtype=torch.float64) + 0.5
-    z = 1 - 2 * index / count
-    turn = math.pi * (1 + math.sqrt(5)) * index
-    ring = (1 - z * z).sqrt()
-    return torch.stack([ring * turn.cos(), ring * turn.sin(), z], -1)

@@ -126,8 +126,3 @@ def log_records(path: Path) -> list[dict[str, Any]]:
         if isinstance(record, dict) and isinstance(record.get("step"), int):
             records.append(record)
     return records
-
-
-def read_log(path: Path) -> list[dict[str, Any]]:
-    """The steps of a run, one record each."""
-    return [record for record in log_records(path) if "loss" in record]

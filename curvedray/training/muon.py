@@ -1,6 +1,6 @@
 """Muon in float32: momentum, made orthogonal, for the matrices of a transformer (Jordan et al. 2024).
 
-torch's own works in bfloat16, which a CPU without it only crawls through.
+torch's own works in bfloat16, which is slow on CPUs without it.
 """
 
 from collections.abc import Iterable

@@ -23,7 +23,7 @@ from curvedray.training.recipe import Recipe
 
 
 class Process:
-    """What accelerate knows about this process, in the few words that the loop needs."""
+    """What accelerate knows about this process, behind the few calls that the loop needs."""
 
     def __init__(self, recipe: Recipe, out: Path, tracker: Any = None):
         """`tracker` is the name of one that accelerate knows, or a GeneralTracker of your own."""

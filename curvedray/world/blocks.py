@@ -2,10 +2,10 @@
 
     box 1x1x2m at left 2m ahead 4m; wall ahead 7m; ball 0.5m at right 1m ahead 3m moving left 1m
 
-Places are seen from the first camera, which stands on the floor at eye height and looks ahead: left or right, ahead or
-behind, and up, all in metres. A box has width x depth x height, a wall width x height, a pillar width x height, a ball
-one width; what is left out has a usual size. `moving left 1m` is how far a thing goes during the clip, `turned 30deg`
-turns it.
+Positions are seen from the first camera, which stands on the floor at eye height and looks ahead: left or right, ahead
+or behind, and up, all in metres. A box has width x depth x height, a wall width x height, a pillar width x height, a
+ball one width; what is left out has a usual size. `moving left 1m` is how far a thing goes during the clip, `turned
+30deg` turns it.
 """
 
 import math
@@ -58,7 +58,7 @@ class Block:
         if len(self.size) != len(USUAL[self.kind]) or min(self.size) <= 0:
             raise InputError(f"{self.kind}'s size", _size_words(self.kind), "x".join(f"{i:g}" for i in self.size))
         if self.up < 0:
-            raise InputError(f"{self.kind}", "a place on the floor or above it", f"{-self.up:g} m below")
+            raise InputError(f"{self.kind}", "a position on the floor or above it", f"{-self.up:g} m below")
 
     def thing(self, colour: tuple[float, float, float]) -> Thing:
         """As the ray-caster knows it."""
@@ -103,7 +103,7 @@ def _parse_block(text: str) -> Block:
     rest, size = words[1:], USUAL[kind]
     if rest and re.match(r"[0-9]", rest[0]):
         size = _size(kind, rest.pop(0))
-    place, moving, turned, motion = np.zeros(3), np.zeros(3), 0.0, False
+    position, moving, turned, motion = np.zeros(3), np.zeros(3), 0.0, False
     while rest:
         word = rest.pop(0)
         word = SYNONYMS.get(word, word)
@@ -115,14 +115,14 @@ def _parse_block(text: str) -> Block:
             turned += _amount(rest, "deg", text)
         elif word in DIRECTIONS:
             step = _amount(rest, "m", text) * np.array(DIRECTIONS[word], float)
-            moving, place = (moving + step, place) if motion else (moving, place + step)
+            moving, position = (moving + step, position) if motion else (moving, position + step)
         else:
             expected = f"a direction ({', '.join(DIRECTIONS)}), turned, or moving"
             raise InputError("scene", expected, word, f"In: {text.strip()}")
     if moving[1]:
         raise InputError("scene", "things that move left, right, ahead or behind", "one that moves up")
-    x, up, z = place.tolist()
-    if not place.any() and kind != "wall":
+    x, up, z = position.tolist()
+    if not position.any() and kind != "wall":
         raise InputError("scene", "where it stands, such as `left 2m ahead 4m`", text.strip())
     return Block(kind, size, x, z, up, turned, (float(moving[0]), float(moving[2])))  # type: ignore[arg-type]
 
@@ -224,9 +224,9 @@ def check_clear(blocks: list[Block], scene: Scene, path: Cameras) -> None:
         raise InputError("path", "one above the ground", f"one that goes below it at frame {deepest}", "Raise --eye.")
     for block, thing in zip(blocks, scene.things, strict=True):
         low, high = scene.room.floor - thing.base, scene.room.floor - thing.base - block.size[-1]
-        for frame, (place, time) in enumerate(zip(positions, times, strict=True)):
+        for frame, (position, time) in enumerate(zip(positions, times, strict=True)):
             circles = footprint(replace(thing, x=thing.x + time * thing.motion[0], z=thing.z + time * thing.motion[1]))
-            level = high <= place[1] <= low
-            if level and any(math.dist(place[::2], (x, z)) < radius for x, z, radius in circles):
+            level = high <= position[1] <= low
+            if level and any(math.dist(position[::2], (x, z)) < radius for x, z, radius in circles):
                 fix = "Move the block, or the camera."
                 raise InputError("path", f"one that keeps out of `{block}`", f"one inside it at frame {frame}", fix)

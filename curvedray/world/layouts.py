@@ -56,7 +56,7 @@ def _draw_things(description: Description, room: Room, random: Generator) -> lis
             radius = scale * {"ball": 0.62, "box": 0.55, "pillar": 0.34}[noun.kind]
             height = {"ball": 2 * radius, "box": random.uniform(1.2, 3.0) * radius, "pillar": random.uniform(1.6, 3.4)}
             travel = random.uniform(1.0, 2.5) * {"left": -1.0, "right": 1.0, None: 0.0}[noun.moving]
-            x, z = _draw_place(random, radius / LARGEST_SHARE)
+            x, z = _draw_position(random, radius / LARGEST_SHARE)
             thing = Thing(noun.kind, x, z, radius, height[noun.kind], theme.lit(COLOURS[noun.colour]))
             thing = replace(thing, yaw=random.uniform(-0.7, 0.7), motion=(travel, 0.0))
             if fits([thing], things, room):
@@ -73,7 +73,7 @@ def _draw_things(description: Description, room: Room, random: Generator) -> lis
     return things
 
 
-def _draw_place(random: Generator, nearest: float) -> tuple[float, float]:
+def _draw_position(random: Generator, nearest: float) -> tuple[float, float]:
     """Where a thing stands, (x, z): its bearing drawn evenly, its distance evenly in the logarithm."""
     bearing = random.uniform(-WIDEST_BEARING, WIDEST_BEARING)
     distance = math.exp(random.uniform(math.log(max(NEAREST, nearest)), math.log(FARTHEST)))
@@ -83,7 +83,7 @@ def _draw_place(random: Generator, nearest: float) -> tuple[float, float]:
 def _draw_unnamed(random: Generator) -> list[Thing]:
     """A grey block, a free-standing wall, or steps of two or three."""
     kind, grey = UNNAMED[random.integers(len(UNNAMED))], GREYS[random.integers(len(GREYS))]
-    x, z = _draw_place(random, 2.0)
+    x, z = _draw_position(random, 2.0)
     yaw = random.uniform(-math.pi / 2, math.pi / 2)
     if kind == "wall":
         half = random.uniform(0.7, 1.6)
@@ -124,5 +124,5 @@ def footprint(thing: Thing) -> list[tuple[float, float, float]]:
     count = max(1, math.ceil(wide / (2 * narrow)))
     spaced = wide / count
     radius = math.hypot(spaced, narrow)
-    places = [(2 * i + 1 - count) * spaced for i in range(count)]
-    return [(thing.x + along[0] * place, thing.z + along[1] * place, radius) for place in places]
+    offsets = [(2 * i + 1 - count) * spaced for i in range(count)]
+    return [(thing.x + along[0] * offset, thing.z + along[1] * offset, radius) for offset in offsets]

@@ -27,7 +27,7 @@ from curvedray.world.world import scene_from_caption
 NEAR = 3.0  # metres: in the preview's own room a near distance reaches exactly to the ball in its middle
 MOST_PIXELS = 500_000_000  # of all frames: some ten gigabytes while they are drawn
 LONGEST_PATH = 10_000.0  # metres from the first camera; farther out there is nothing to see
-SHEET_FRAMES, SHEET_COLUMNS, SHEET_WIDTH = 8, 4, 400  # frames, a row, pixels each at most
+SHEET_FRAMES, SHEET_COLUMNS, SHEET_WIDTH = 8, 4, 400  # frames in all, frames per row, largest width of each in pixels
 ROOM = Room(
     walls=(paint("c9785a"), paint("5b86b8"), paint("7aa06a"), paint("9a78b0")),
     stripes=(paint("efd3b8"), paint("c3d7ec"), paint("cfe3c2"), paint("e0cfea")),
@@ -42,7 +42,7 @@ ROOM = Room(
 
 @dataclass(frozen=True, eq=False)
 class Preview:
-    """A preview's pictures, and the numbers behind them. `scale` is metres of the room a unit of the path."""
+    """A preview's pictures, and the numbers behind them. `scale` is metres of the room per unit of the path."""
 
     video: UInt8[Tensor, "t h w 3"]
     sheet: UInt8[Tensor, "height width 3"]

@@ -39,7 +39,7 @@ class Rendered:
         return torch.isfinite(self.radius) & (self.radius > 0)
 
     def shows(self, things: Sequence[int]) -> Bool[Tensor, "t h w"]:
-        """Where some of the scene's things, given by their places in it, are seen."""
+        """Where some of the scene's things, given by their numbers, are seen."""
         return torch.isin(self.surface, torch.tensor([FIRST_THING + i for i in things], dtype=self.surface.dtype))
 
 
@@ -54,7 +54,7 @@ def render_frames(scene: Scene, cameras: Cameras, samples: int = 2) -> Iterator[
     if cameras.batch_shape:
         raise InputError("Cameras", "one path to render", f"leading axes {cameras.batch_shape}")
     if samples < 1:
-        raise InputError("samples", "at least one ray a pixel and axis", samples)
+        raise InputError("samples", "at least one ray per pixel and axis", samples)
     poses = cameras.world_from_camera.detach().cpu().double().numpy()
     lenses, changing = cameras.frame_lens.to("cpu"), cameras.lens.batch_shape not in ((), (1,))
     shared = None if changing else _rays(lenses[0], samples)
@@ -65,7 +65,7 @@ def render_frames(scene: Scene, cameras: Cameras, samples: int = 2) -> Iterator[
 
 @dataclass(frozen=True, eq=False)
 class _Rays:
-    """A lens's unit rays in the camera's frame: s = samples^2 a pixel for colour, one in double for distance."""
+    """A lens's unit rays in the camera's frame: s = samples^2 per pixel for colour, one in double for distance."""
 
     fine: Float[ndarray, "3 s n"]
     fine_exist: Bool[ndarray, "s n"]

@@ -22,7 +22,7 @@ def shade(
     distance: Float[ndarray, " n"],
     surface: Int8[ndarray, " n"],
 ) -> Float[ndarray, "3 n"]:
-    """The colour each ray sees: two paints a surface, mixed by its pattern, times light, fading into the haze."""
+    """The colour each ray sees: two paints per surface, mixed by its pattern, times light, fading into the haze."""
     room, things, is_sky = scene.room, scene.things, surface == SKY
     point = rays * np.minimum(distance, 1e3)
     point += origin.astype(rays.dtype)[:, None]
@@ -76,7 +76,7 @@ def _walls_and_floor(scene: Scene, point: ndarray, surface: ndarray) -> tuple[nd
 
 
 def _shadows(things: Sequence[Thing], x: ndarray, z: ndarray) -> ndarray:
-    """The sky that balls in the things' places hide from the floor: r^2 h / (h^2 + d^2)^(3/2) of it each."""
+    """The sky that balls, one in place of each thing, hide from the floor: r^2 h / (h^2 + d^2)^(3/2) of it each."""
     total = np.zeros_like(x)
     for thing in things:
         square = np.square(x - thing.x) + np.square(z - thing.z) + thing.radius**2

@@ -98,16 +98,16 @@ class WorldClip:
 
 def world_clip(index: int, split: Split = "train", frames: int = 17, height: int = 64, width: int = 96) -> WorldClip:
     """Clip number `index` of a split. Its lens, path and scene are the same at every size and number of frames."""
-    place = scene(index, split)
+    chosen = scene(index, split)
     random = _random(index, split, 1)
     family = get_args(Family)[random.integers(3)]
     (low, high), bend = LENS_FAMILIES[family]
     lens = Lens.from_fov(random.uniform(low, high), random.uniform(*bend), width, height)
-    move, cameras = _path(random, place.scene, lens, frames)
-    seen = render(place.scene, cameras)
-    movers = [i for i, thing in enumerate(place.scene.things) if thing.moves]
+    move, cameras = _path(random, chosen.scene, lens, frames)
+    seen = render(chosen.scene, cameras)
+    movers = [i for i, thing in enumerate(chosen.scene.things) if thing.moves]
     name = f"{split}-{index:06d}"
-    return WorldClip(name, seen.frames, cameras, seen.radius, seen.valid, seen.shows(movers), place, move, family)
+    return WorldClip(name, seen.frames, cameras, seen.radius, seen.valid, seen.shows(movers), chosen, move, family)
 
 
 def scene(index: int, split: Split = "train") -> WorldScene:
@@ -129,8 +129,8 @@ def scene_from_caption(text: str, seed: int = 0) -> WorldScene:
 
 def split_of(caption: str) -> Split:
     """The one split whose scenes may have this caption: of twenty, one is for test and one for validation."""
-    place = zlib.crc32(caption.encode()) % 20
-    return {0: "test", 1: "val"}.get(place, "train")  # type: ignore[return-value]
+    number = zlib.crc32(caption.encode()) % 20
+    return {0: "test", 1: "val"}.get(number, "train")  # type: ignore[return-value]
 
 
 def _random(index: int, split: Split, stream: int) -> Generator:
@@ -158,7 +158,7 @@ def _build(description: Description, random: Generator) -> WorldScene:
     while True:
         things: list[Thing] = []
         for index, noun in enumerate(description.nouns):
-            x, z = _place(index, len(description.nouns), random)
+            x, z = _position(index, len(description.nouns), random)
             radius = random.uniform(0.8, 1.05) * {"ball": 1.0, "box": 0.85, "pillar": 0.6}[noun.kind]
             height = {"ball": 2 * radius, "box": random.uniform(1.5, 2.1), "pillar": random.uniform(2.4, 3.4)}[
                 noun.kind
@@ -171,7 +171,7 @@ def _build(description: Description, random: Generator) -> WorldScene:
             return WorldScene(Scene(room, tuple(things)), description)
 
 
-def _place(index: int, count: int, random: Generator) -> tuple[float, float]:
+def _position(index: int, count: int, random: Generator) -> tuple[float, float]:
     """Where the caption's order puts a thing: alone ahead, else left, right, behind."""
     if count == 1:
         return random.uniform(-0.5, 0.5), random.uniform(3.5, 5.0)
@@ -197,22 +197,22 @@ def reach(thing: Thing) -> float:
     return thing.radius * (math.sqrt(2) if thing.kind == "box" else 1.0)
 
 
-def _path(random: Generator, place: Scene, lens: Lens, frames: int) -> tuple[str, Cameras]:
+def _path(random: Generator, scene: Scene, lens: Lens, frames: int) -> tuple[str, Cameras]:
     """A move of one or two parts that keeps clear of everything, drawn again until it does."""
     yaw = random.uniform(-4, 4)
     while True:
         move = draw_move(random, AMOUNTS)
         # Judged on a path of its own, so that the number of frames does not change what is drawn.
-        if keeps_clear(trajectory(move, lens, 33, unit="metric", yaw=yaw), place):
+        if keeps_clear(trajectory(move, lens, 33, unit="metric", yaw=yaw), scene):
             return move, trajectory(move, lens, frames, unit="metric", fps=FPS, yaw=yaw)
 
 
-def keeps_clear(cameras: Cameras, place: Scene) -> bool:
+def keeps_clear(cameras: Cameras, scene: Scene) -> bool:
     """Whether a path stays inside the court, above its floor and outside every thing, at every time."""
-    positions, room = cameras.world_from_camera[:, :3, 3].double(), place.room
+    positions, room = cameras.world_from_camera[:, :3, 3].double(), scene.room
     if positions[:, ::2].abs().max() > room.half - CLEARANCE or positions[:, 1].max() > room.floor - CLEARANCE:
         return False
-    for thing in place.things:
+    for thing in scene.things:
         time = torch.linspace(0, 1, len(positions), dtype=positions.dtype)[:, None]
         standing = torch.tensor([thing.x, thing.z]) + time * torch.tensor(thing.motion)
         if (positions[:, ::2] - standing).norm(dim=-1).min() < reach(thing) + CLEARANCE:

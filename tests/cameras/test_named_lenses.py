@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from curvedray import InputError, Lens
-from curvedray.cameras.lens_fits import cap, compare, directions_in_image, fit_model, fit_ucm
+from curvedray.cameras.angles import fibonacci_lattice
+from curvedray.cameras.lens_fits import RAYS, compare, directions_in_image, fit_model, fit_ucm
 from curvedray.cameras.named_lenses import list_lenses, named_lens
 from curvedray.cameras.other_lens_models import (
     EUCM,
@@ -167,7 +168,7 @@ def test_eucm_against_pycolmap():
     pycolmap = pytest.importorskip("pycolmap")
     numbers = [300.0, 310.0, 400.0, 230.0, 0.6, 1.2]
     camera = pycolmap.Camera(model="EUCM", width=SIZE[0], height=SIZE[1], params=numbers)
-    points = cap(math.radians(80))
+    points = fibonacci_lattice(RAYS, math.radians(80))
     pixels, valid = EUCM(*numbers, size=SIZE).project(points)
     assert valid.all()
     assert np.abs(camera.img_from_cam(points.numpy()) - pixels.numpy()).max() < 1e-9
@@ -177,7 +178,7 @@ def test_opencv_fisheye_against_pycolmap():
     pycolmap = pytest.importorskip("pycolmap")
     numbers = [300.0, 310.0, 400.0, 230.0, 0.01, -0.02, 0.003, -0.0004]
     camera = pycolmap.Camera(model="OPENCV_FISHEYE", width=SIZE[0], height=SIZE[1], params=numbers)
-    points = cap(math.radians(70))
+    points = fibonacci_lattice(RAYS, math.radians(70))
     pixels, valid = OpenCVFisheye(*numbers, size=SIZE).project(points)
     assert valid.all()
     assert np.abs(camera.img_from_cam(points.numpy()) - pixels.numpy()).max() < 1e-9
@@ -255,7 +256,7 @@ def test_exact_conversions_are_exact_both_ways(kind, fov, xi):
     for fit in (there, back):
         assert (fit.rms_pixels, fit.max_pixels, fit.rms_degrees, fit.max_degrees, fit.covered) == (0, 0, 0, 0, 1)
         assert "same lens" in str(fit)
-    points = cap(math.pi)
+    points = fibonacci_lattice(RAYS, math.pi)
     assert torch.equal(there.model.project(points)[1], lens.project(points)[1])
     measured = compare(lens, there.model, directions_in_image(lens, 180.0))
     assert measured.max_pixels < 1e-9
@@ -390,7 +391,7 @@ def test_bad_requests_are_refused():
 
 
 def test_rays_of_a_fit_have_equal_shares():
-    rays = cap(math.radians(120))
+    rays = fibonacci_lattice(RAYS, math.radians(120))
     torch.testing.assert_close(rays.norm(dim=-1), torch.ones(len(rays), dtype=torch.float64))
     inner = (rays[:, 2] > 0.5).double().mean().item()  # a cap's share is its height: (1 - 0.5) of 1.5
     assert inner == pytest.approx(1 / 3, abs=1e-3)

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from train_tiny import step_records
 
 from curvedray.adapter.adapter import Adapter
 from curvedray.data.clips import batch_of, encoded
@@ -13,7 +14,6 @@ from curvedray.errors import InputError
 from curvedray.models.open import load_model
 from curvedray.training import estimate as estimating
 from curvedray.training.estimate import estimate, kept_bytes, validation_passes
-from curvedray.training.log import read_log
 from curvedray.training.loop import train
 from curvedray.training.objective import batch_in_view, draw, losses
 from curvedray.training.process import Process
@@ -104,5 +104,5 @@ def test_the_estimate_is_what_steps_take(tmp_path):
     said = estimate(recipe, model, shape, process).seconds
     clips, _ = open_clips(recipe.data, model, tmp_path)
     train(recipe, model, clips, tmp_path, process)
-    took = statistics.median(record["seconds"] for record in read_log(tmp_path / "log.jsonl"))
+    took = statistics.median(record["seconds"] for record in step_records(tmp_path / "log.jsonl"))
     assert 0.5 < said / took < 2

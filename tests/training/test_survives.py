@@ -16,7 +16,17 @@ from pathlib import Path
 import pytest
 import torch
 from tiny import TinyFootage, TinyModel, footage
-from train_tiny import TINY, die_inside_a_checkpoint, loss_lines, run, same_run, start_child, wait_for, weights
+from train_tiny import (
+    TINY,
+    die_inside_a_checkpoint,
+    loss_lines,
+    run,
+    same_run,
+    start_child,
+    step_records,
+    wait_for,
+    weights,
+)
 
 from curvedray.adapter.file import load_adapter
 from curvedray.data.cache import build_cache
@@ -25,7 +35,7 @@ from curvedray.errors import InputError
 from curvedray.locks import LOCK
 from curvedray.media.video import write_video
 from curvedray.training.checkpoints import Checkpoint, checkpoint_folders, latest_checkpoint, save_checkpoint
-from curvedray.training.log import forget_from, log_records, read_log
+from curvedray.training.log import forget_from, log_records
 from curvedray.training.objective import losses
 from curvedray.training.start import check_run_folder
 
@@ -287,7 +297,7 @@ def test_a_finished_run_says_its_loss_and_can_be_extended(tmp_path, whole):
     assert (result.first, result.step) == (8, 12)
     assert said[0] == "extended from 8 to 12 steps; the learning rate (linear) is now that of a run of 12 steps"
     assert [step for step, *_ in loss_lines(tmp_path / "two")] == list(range(12))
-    rates = [[record["lr"] for record in read_log(tmp_path / name / "log.jsonl")][8:] for name in ("two", "long")]
+    rates = [[record["lr"] for record in step_records(tmp_path / name / "log.jsonl")][8:] for name in ("two", "long")]
     assert rates[0] == rates[1]
     with pytest.raises(InputError, match=r"at least the 12 steps of the run, got 8.*steps=12"):
         run(tmp_path / "two", ["decay=linear"], resume=True)

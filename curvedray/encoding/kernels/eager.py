@@ -1,4 +1,4 @@
-"""The best form in plain torch, for any device: chunks of query frames, one batched attention a chunk.
+"""The best form in plain torch, for any device: chunks of query frames, one batched attention per chunk.
 
 Phases are laid out with tokens last, so that elementwise work runs over long rows, and on the CPU a few source frames
 at a time, so that it stays in cache. Where gradients are wanted a chunk is computed again in backward instead of

@@ -143,7 +143,7 @@ class Colmap:
                 options.init_num_trials, options.mapper.init_min_tri_angle = 2, 4.0
             (folder / f"models-{attempt}").mkdir()
             found = colmap.incremental_mapping(database, folder / "images", folder / f"models-{attempt}", options)
-            best = max([*found.values(), *([best] if best else [])], key=_standing, default=None)
+            best = max([*found.values(), *([best] if best else [])], key=_quality, default=None)
             if best and best.num_reg_images() == len(ids) and best.compute_mean_reprojection_error() < GOOD_PIXELS:
                 break
         poses = {}
@@ -196,7 +196,7 @@ def starts(pairs: list[Pair]) -> list[tuple[int, int]]:
     return list(chosen.values())[:STARTS]
 
 
-def _standing(model: Any) -> tuple[int, int]:
+def _quality(model: Any) -> tuple[int, int]:
     """The better model has more frames, then more observations that agree with it."""
     return model.num_reg_images(), model.compute_num_observations()
 

@@ -52,7 +52,7 @@ def kabsch(a: Float[np.ndarray, "*trial n 3"], b: Float[np.ndarray, "*trial n 3"
 def robust_rotation(
     a: Float[np.ndarray, "n 3"], b: Float[np.ndarray, "n 3"], tolerance: float, seed: int = 0
 ) -> tuple[Float[np.ndarray, "3 3"], Bool[np.ndarray, " n"]]:
-    """Kabsch inside RANSAC: two matches fix a rotation, `tolerance` (radians) says who agrees with it."""
+    """Kabsch inside RANSAC: two matches fix a rotation, `tolerance` (radians) says which matches agree with it."""
     first = np.random.default_rng(seed).integers(0, len(a), TRIALS)
     second = (first + np.random.default_rng(seed + 1).integers(1, len(a), TRIALS)) % len(a)
     samples = np.stack([first, second], 1)

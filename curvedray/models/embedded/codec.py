@@ -1,4 +1,4 @@
-"""The embedded model's latents: principal components of 4 x 8 x 8 patches, and a small network that paints them back.
+"""The embedded model's latents: principal components of 4 x 8 x 8 patches, and a small network that decodes them.
 
 It stands where Wan's VAE stands, with its compression and its rule that the first frame has a latent to itself.
 Encoding is linear, so it is fitted, not trained; only the decoder's correction is trained, on noisy latents, so that

@@ -1,6 +1,6 @@
 """The embedded model: a tiny Wan with our own codec and words, trained on the procedural world, in the package.
 
-It meets `models.VideoModel` with a twin of Wan's transformer, so every line above it is the line that runs Wan.
+It implements `models.VideoModel` with a twin of Wan's transformer, so every line above it is the line that runs Wan.
 
     b clip   c latent channel   t y x latent frame, row, column   l e text token and its width
 """

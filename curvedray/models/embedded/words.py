@@ -14,7 +14,7 @@ PADDING = 0  # the index that fills a caption up to its length
 
 class WordEncoder(nn.Module):
     """Captions -> (b, length, width). The empty caption is the unconditional one. Unknown words are left out, with a
-    warning: `known.understood` reads a caption before it comes here.
+    warning: `known.read_caption` corrects a caption before it comes here.
     """
 
     word: Tensor
