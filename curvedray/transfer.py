@@ -71,8 +71,8 @@ def transfer(
     video = read_video(source)
     notes = list(_oddities(video.frames))
     path = source_cameras(video.frames, cameras, estimator, lens, clip_name(source))
-    if path.unit != "metric":
-        notes.append("the cameras' scale is not known; their longest step is taken as the map has it")
+    if path.unit == "arbitrary":
+        notes.append("the cameras' scale is not known: their unit is taken for a metre")
     stage(1, 5, f"distances by {teacher.name}")
     file = folder / "source-cameras.json"
     write_cameras(path, file)
@@ -81,7 +81,7 @@ def transfer(
         raise InputError(str(source), "distances of the source", label.failure)
     map = read_radial_map(folder / label.map)
     frames, path, map = _at_the_models_shape(video.frames, path, map, shape)
-    path = replace(path, unit="metric")
+    path = _in_metres(path, map.near)
     share = None
     if move is not None:
         stage(2, 5, "the map as the new camera sees it")
@@ -134,7 +134,18 @@ def _at_the_models_shape(
     map = replace(map, radius=map.radius[chosen], valid=map.valid[chosen])
     clip = fitted(Footage("source", "", frames[chosen], path, map), shape)
     assert clip.radial is not None
-    return clip.video, clip.cameras, clip.radial
+    metres = torch.where(clip.radial.valid, clip.radial.radius, torch.nan)
+    metres, _ = fitted_distances(metres, shape.width, shape.height)
+    return clip.video, clip.cameras, RadialMap.from_metric(metres, near=map.near)
+
+
+def _in_metres(path: Cameras, near: float) -> Cameras:
+    """A path in near distances, in metres; one of unknown scale is taken at its word."""
+    if path.unit == "near":
+        poses = path.world_from_camera.clone()
+        poses[..., :3, 3] *= near
+        path = replace(path, world_from_camera=poses)
+    return replace(path, unit="metric")
 
 
 def _standing_at(wanted: Cameras, source: Cameras) -> Cameras:

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from curvedray.cli import app
 from curvedray.errors import InputError
 from curvedray.evaluate.estimators import make_estimator
-from curvedray.formats import write_cameras
+from curvedray.formats import read_cameras, write_cameras
 from curvedray.generation.parts import load_parts
 from curvedray.generation.recipe import read_recipe
 from curvedray.media.video import read_video, write_video
@@ -58,6 +58,17 @@ def test_another_move_carries_the_map_as_far_as_it_goes(source, tmp_path):
     assert 0.5 < found["carried"] < 1
     assert any("of the new camera's view" in note for note in found["notes"])
     assert set(found["scores"]) == {"silog", "abs_rel", "delta_1", "scale_jitter"}
+
+
+def test_a_generated_video_is_a_source_too(filmed, parts, tmp_path):
+    """It is larger than the model's own size, and its cameras are in near distances."""
+    video = next(path for path in sorted(filmed.glob("*.mp4")))
+    cameras = video.with_name(f"{video.stem}-cameras.json")
+    made = transfer(video, PROMPT, parts, make_estimator("embedded"), tmp_path / "again.mp4", cameras=cameras)
+    assert made.scores
+    asked = read_cameras(cameras).relative_to_first().world_from_camera
+    got = read_recipe(made.files[0]).shot.cameras.relative_to_first().world_from_camera
+    torch.testing.assert_close(got, asked, atol=1e-4, rtol=1e-4)
 
 
 def test_a_cut_and_a_still_picture_are_said():
