@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parents[1] / "curvedray"
 
 # From the ground up. A room (a folder, or a file that is one) may import only rooms listed before it.
 TABLE = """
-errors extras inputs files locks configs tables
+errors extras later inputs files locks configs tables
 cameras moves
 media formats
 encoding radial
@@ -115,6 +115,19 @@ def test_help_does_not_wait_for_torch():
     script = "import sys, curvedray.cli; print('torch' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert run.stdout == "False\n"
+
+
+@pytest.mark.parametrize("words", [["cameras", "list"], ["cameras", "formats"]])
+def test_what_there_is_to_choose_from_is_listed_without_torch(words):
+    script = f"""
+import sys
+from typer.testing import CliRunner
+from curvedray.cli import app
+run = CliRunner().invoke(app, {words})
+print(run.exit_code, len(run.output) > 1000, sorted({{"torch", "numpy", "scipy"}} & set(sys.modules)))
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert run.stdout == "0 True []\n"
 
 
 def test_importing_curvedray_brings_in_nothing_heavy_and_is_quick():

@@ -4,8 +4,26 @@ In: angles, millimetres, poses, other tools' lens models. Out: `Lens`, `Cameras`
 other rooms speak in. It knows torch and (to fit a lens) scipy; it may not know files, moves or models.
 """
 
-from curvedray.cameras.cameras import Cameras, Unit, check_poses, inverse_pose, stacked
-from curvedray.cameras.grid import TokenGrid
-from curvedray.cameras.lens import Lens
+from typing import TYPE_CHECKING
+
+from curvedray.later import later
+
+if TYPE_CHECKING:
+    from curvedray.cameras.cameras import Cameras, Unit, check_poses, inverse_pose, stacked
+    from curvedray.cameras.grid import TokenGrid
+    from curvedray.cameras.lens import Lens
+else:
+    __getattr__ = later(
+        __name__,
+        {
+            "Cameras": "cameras",
+            "Lens": "lens",
+            "TokenGrid": "grid",
+            "Unit": "cameras",
+            "check_poses": "cameras",
+            "inverse_pose": "cameras",
+            "stacked": "cameras",
+        },
+    )
 
 __all__ = ["Cameras", "Lens", "TokenGrid", "Unit", "check_poses", "inverse_pose", "stacked"]

@@ -6,13 +6,14 @@ The field of view is across the width, whatever the image's shape. Other models 
 import difflib
 import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 
 from curvedray.cameras.arrays import as_size, kind_of
 from curvedray.cameras.lens import Lens
 from curvedray.cameras.lens_fits import LensFit, fit_model, fit_ucm
+from curvedray.cameras.lens_table import LENSES, NamedLens
 from curvedray.cameras.other_lens_models import (
     EUCM,
     DoubleSphere,
@@ -43,15 +44,7 @@ __all__ = [
     "named_lens",
 ]
 
-NAMES = {
-    "pinhole-60": "a normal lens, straight lines straight",
-    "pinhole-90": "a wide lens, straight lines straight",
-    "wide-110": "a wide lens with a gentle bend",
-    "gopro-wide": "much like a GoPro's Wide: 118 degrees across, nearly equidistant",
-    "fisheye-150": "a strong fisheye that still fills the frame",
-    "fisheye-180": "half the sphere across the width",
-    "kitti360": "KITTI-360's left fisheye, within 1.5 pixels of 1400; black beyond 90 degrees from the axis",
-}
+NAMES = tuple(row.name for row in LENSES)
 # Each family's degrees, and its xi at the first and the last of them, straight between.
 FAMILIES = {"pinhole": (1.0, 175.0, 0.0, 0.0), "wide": (90.0, 130.0, 0.3, 0.8), "fisheye": (130.0, 180.0, 0.8, 1.3)}
 
@@ -60,16 +53,6 @@ FAMILIES = {"pinhole": (1.0, 175.0, 0.0, 0.0), "wide": (90.0, 130.0, 0.3, 0.8), 
 KITTI360 = replace(
     ucm_lens(1127.75852, 1127.30723, 717.55906, 706.38020, 1.74376320, (1400, 1400)), max_angle=math.radians(90)
 )
-
-
-@dataclass(frozen=True)
-class NamedLens:
-    """One row of the table of lenses; hfov in degrees across the width."""
-
-    name: str
-    hfov: float
-    xi: float
-    about: str
 
 
 def named_lens(name: str, width: int = 832, height: int = 480, xi: float | None = None) -> Lens:
@@ -107,11 +90,7 @@ def named_lens(name: str, width: int = 832, height: int = 480, xi: float | None 
 
 def list_lenses() -> list[NamedLens]:
     """The named lenses as rows of a table, seen on a square image."""
-    rows = []
-    for name, about in NAMES.items():
-        lens = named_lens(name, 1024, 1024)
-        rows.append(NamedLens(name, round(lens.hfov.item(), 1), round(lens.xi.item(), 3), about))
-    return rows
+    return list(LENSES)
 
 
 def _family_xi(family: str, hfov: float) -> float:

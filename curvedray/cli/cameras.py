@@ -127,8 +127,7 @@ def formats(
     as_json: Json = False,
 ) -> None:
     """Every format of camera files in a line each; or one of them, with its options."""
-    from curvedray.formats import FORMATS, GENERAL
-    from curvedray.formats.registry import format_named
+    from curvedray.formats.registry import FORMATS, format_named
 
     chosen = list(FORMATS.values()) if name is None else [format_named(name)]
     if as_json:
@@ -136,8 +135,10 @@ def formats(
         return
     for i in chosen:
         endings = " ".join(i.extensions) or "a folder"
-        typer.echo(f"{i.name} ({endings}{'' if i.write else ', only read'}): {i.convention}")
+        typer.echo(f"{i.name} ({endings}{'' if i.written else ', only read'}): {i.convention}")
     if name is not None:
+        from curvedray.formats import GENERAL  # only here, as it loads torch
+
         typer.echo(f"not in the file: {chosen[0].lost}")
         groups = {"--option": chosen[0].options, "every format": GENERAL, "writing, in Python": chosen[0].write_options}
         for where, options in groups.items():
@@ -183,8 +184,8 @@ def list_all(as_json: Json = False) -> None:
 
 
 def _tables() -> dict[str, list[dict[str, Any]]]:
-    from curvedray.cameras.named_lenses import list_lenses
-    from curvedray.formats import FORMATS
+    from curvedray.cameras.lens_table import LENSES
+    from curvedray.formats.registry import FORMATS
     from curvedray.moves.move import ALIASES, KINDS
 
     moves = [
@@ -197,7 +198,7 @@ def _tables() -> dict[str, list[dict[str, Any]]]:
         }
         for name, kind in KINDS.items()
     ]
-    lenses = [{"lens": i.name, "hFoV": i.hfov, "xi": i.xi, "about": i.about} for i in list_lenses()]
+    lenses = [{"lens": i.name, "hFoV": i.hfov, "xi": i.xi, "about": i.about} for i in LENSES]
     return {"moves": moves, "lenses": lenses, "formats": [_format_record(i) for i in FORMATS.values()]}
 
 
@@ -207,7 +208,7 @@ def _format_record(format: "Format") -> dict[str, Any]:
         "endings": list(format.extensions),
         "convention": format.convention,
         "not in the file": format.lost,
-        "written": "yes" if format.write else "no",
+        "written": "yes" if format.written else "no",
     }
 
 

@@ -131,7 +131,7 @@ def generate(
     from curvedray.generation.parts import NO_ADAPTER, load_parts
     from curvedray.generation.recipe import new_recipe, read_recipe, relocated
     from curvedray.generation.sampling import cost_of
-    from curvedray.generation.write import check_output, make_video
+    from curvedray.generation.write import check_exact, check_output, make_video
     from curvedray.models.open import is_embedded
 
     if (prompt is None) == (again is None):
@@ -194,8 +194,8 @@ def generate(
         )
         recipes = [with_seed(first, number) for number in chosen_seeds]
     settings = recipes[0].shot.settings
-    if beside_exact and not is_embedded(parts.model.name):
-        raise InputError("--beside-exact", "the embedded model, whose scenes can be rendered", parts.model.name)
+    if beside_exact:
+        check_exact(parts.model.name, recipes[0].shot.prompt)
     if not parts.model.name:
         console.print(EMBEDDED, markup=False)
     for notice in recipes[0].shot.notices:

@@ -47,7 +47,7 @@ def _option(text: str) -> tuple[str, Any]:
     if not (name and equals) or name in NOT_OPTIONS:
         raise InputError("--option", "NAME=VALUE, a reader's own option", text)
     value = _value(name, said)
-    from curvedray.formats.options import GENERAL
+    from curvedray.formats import GENERAL
 
     for option in GENERAL:
         if option.name == name:

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from curvedray.errors import InputError
+from curvedray.formats.handlers import HANDLERS
 from curvedray.formats.registry import FORMATS
 from curvedray.formats.source import Source, is_number
 
@@ -21,7 +22,7 @@ def detect_format(path: str | Path) -> Detection:
 
 
 def detected(source: Source) -> Detection:
-    found = [Detection(name, why) for name, format in FORMATS.items() if (why := format.detect(source)) is not None]
+    found = [Detection(name, why) for name, handler in HANDLERS.items() if (why := handler.detect(source)) is not None]
     if len(found) == 1:
         return found[0]
     if found:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from curvedray.cameras import Lens
 from curvedray.errors import InputError
 
 
@@ -24,17 +23,6 @@ class Option:
         wanted = " or ".join(kind.__name__ for kind in kinds)
         raise InputError(f"{said} {self.name}", wanted, f"{value!r}, a {type(value).__name__}")
 
-
-# Every reader can be told these.
-GENERAL = (
-    Option("lens", (Lens, str), "the lens, in place of the file's: a name such as fisheye-150"),
-    Option("size", (tuple,), "the image's (width, height); a lens for another size of that shape is rescaled"),
-    Option("unit", (str,), "metric, near or arbitrary, in place of the file's"),
-    Option("fps", (float,), "frames per second, in place of the file's"),
-    Option("first_frames", (int,), "read only the first so many frames"),
-    Option("relative", (bool,), "put the first camera at the origin, before anything is rounded"),
-    Option("mirrored_world", (bool,), "the file's world is left-handed"),
-)
 
 SOURCE_SIZE = Option("source_size", (tuple,), "the video's own (width, height), if it was cropped to another shape")
 NEAR_DEPTH = Option("near_depth", (float,), "the near distance, by which translations are divided; the unit is near")

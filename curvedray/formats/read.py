@@ -10,10 +10,22 @@ from curvedray.cameras import Cameras, Lens, Unit
 from curvedray.errors import InputError
 from curvedray.formats.build import note
 from curvedray.formats.detect import detected
+from curvedray.formats.handlers import HANDLERS
 from curvedray.formats.lenses import checked_size
-from curvedray.formats.options import GENERAL, check_options
+from curvedray.formats.options import Option, check_options
 from curvedray.formats.registry import format_named
 from curvedray.formats.source import Given, Source
+
+# Every reader can be told these.
+GENERAL = (
+    Option("lens", (Lens, str), "the lens, in place of the file's: a name such as fisheye-150"),
+    Option("size", (tuple,), "the image's (width, height); a lens for another size of that shape is rescaled"),
+    Option("unit", (str,), "metric, near or arbitrary, in place of the file's"),
+    Option("fps", (float,), "frames per second, in place of the file's"),
+    Option("first_frames", (int,), "read only the first so many frames"),
+    Option("relative", (bool,), "put the first camera at the origin, before anything is rounded"),
+    Option("mirrored_world", (bool,), "the file's world is left-handed"),
+)
 
 NOTABLE_ROUNDING = 1e-4  # of a path's extent: what float32 may take from it before a note says so
 
@@ -60,7 +72,7 @@ def read_source(source: Source, format: str | None, options: dict[str, Any]) -> 
     if source.is_folder and not chosen.reads_folders:
         raise InputError(str(source.path), f"a {chosen.name} file", "a folder")
     check_options(chosen.name, (*GENERAL, *chosen.options), options)
-    return chosen.read(source, **options)
+    return HANDLERS[chosen.name].read(source, **options)
 
 
 def _first(cameras: Cameras, count: int, name: str) -> Cameras:

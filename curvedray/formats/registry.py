@@ -1,30 +1,12 @@
-"""The formats we know: each one's name, endings, convention in words, what it cannot carry, its reader and writer."""
+"""The formats we know, as data: each one's name, endings, convention in words, and what it cannot carry.
 
-from collections.abc import Callable
+The code of each is in handlers.py. This table loads nothing heavy, so that the commands that list it answer at once.
+"""
+
 from dataclasses import dataclass
+from typing import Literal
 
-from curvedray.cameras import Cameras, Unit
 from curvedray.errors import InputError
-from curvedray.formats import (
-    ac3d,
-    asl,
-    colmap,
-    gaussian,
-    kitti,
-    llff,
-    megasam,
-    motionctrl,
-    nerfstudio,
-    nerfstudio_list,
-    numpy_poses,
-    own,
-    panshot,
-    realestate,
-    recammaster,
-    trajectorycrafter,
-    tum,
-    vipe,
-)
 from curvedray.formats.options import (
     BOUNDS,
     CAMERA,
@@ -50,7 +32,6 @@ from curvedray.formats.options import (
     ZERO_YAW,
     Option,
 )
-from curvedray.formats.source import Source
 
 EVERYTHING = frozenset({"focal", "fy", "center", "zoom", "xi", "max_angle", "size", "unit", "fps"})
 
@@ -64,13 +45,11 @@ class Format:
     convention: str
     lost: str  # what a reader must be told again, in words
     carries: frozenset[str]  # the parts of Cameras, beside the poses, that survive a round trip
-    unit: Unit  # what its translations are taken for, where the file does not say
-    detect: Callable[[Source], str | None]
-    read: Callable[..., Cameras]
-    write: Callable[..., bytes | dict[str, bytes]] | None  # None: only read; a dict is a folder's files
+    unit: Literal["metric", "arbitrary"]  # what its translations are taken for, where the file does not say
     options: tuple[Option, ...] = ()  # of its reader, beside those that all readers take
     write_options: tuple[Option, ...] = ()
     reads_folders: bool = False
+    written: bool = True  # False: only read
 
 
 LENSLESS: frozenset[str] = frozenset()
@@ -84,9 +63,6 @@ _ALL = (
         "nothing",
         EVERYTHING,
         "arbitrary",
-        own.detect,
-        own.read,
-        own.write,
         write_options=(PROVENANCE,),
     ),
     Format(
@@ -96,9 +72,6 @@ _ALL = (
         "xi (refused), max_angle, image size, unit",
         PINHOLE | {"fps"},
         "arbitrary",
-        realestate.detect,
-        realestate.read,
-        realestate.write,
         options=(SOURCE_SIZE,),
         write_options=(URL,),
     ),
@@ -109,9 +82,6 @@ _ALL = (
         "lens, unit, fps",
         LENSLESS,
         "arbitrary",
-        panshot.detect,
-        panshot.read,
-        panshot.write,
         options=(NEAR_DEPTH, NEAR_DEPTHS, CLIP, ZERO_YAW),
         write_options=(NEAR_DEPTH_WRITTEN,),
     ),
@@ -122,10 +92,8 @@ _ALL = (
         "only read",
         frozenset({"focal", "xi"}),
         "arbitrary",
-        panshot.detect_request,
-        panshot.read_request,
-        None,
         options=(INDEX, ROOT, NEAR_DEPTH, NEAR_DEPTHS, CLIP, ZERO_YAW, TRAJ_NORMALIZATION),
+        written=False,
     ),
     Format(
         "recammaster",
@@ -134,9 +102,6 @@ _ALL = (
         "lens, unit (taken as metric), fps",
         LENSLESS,
         "metric",
-        recammaster.detect,
-        recammaster.read,
-        recammaster.write,
         options=(CAMERA,),
         write_options=(CAMERA_WRITTEN,),
     ),
@@ -147,9 +112,6 @@ _ALL = (
         "xi (refused), max_angle, unit, fps",
         PINHOLE | {"size"},
         "arbitrary",
-        nerfstudio.detect,
-        nerfstudio.read,
-        nerfstudio.write,
         write_options=(FILE_PATH,),
     ),
     Format(
@@ -159,9 +121,6 @@ _ALL = (
         "xi, a lens off the centre and pixels that are not square (refused), max_angle, unit",
         frozenset({"focal", "zoom", "size", "fps"}),
         "arbitrary",
-        nerfstudio.detect_path,
-        nerfstudio.read_path,
-        nerfstudio.write_path,
     ),
     Format(
         "colmap",
@@ -170,9 +129,6 @@ _ALL = (
         "max_angle, unit, fps",
         PINHOLE | {"xi", "size"},
         "arbitrary",
-        colmap.detect,
-        colmap.read,
-        colmap.write,
         write_options=(TEXT, IMAGE_NAME),
         reads_folders=True,
     ),
@@ -183,9 +139,6 @@ _ALL = (
         "lens, unit (taken as metric), fps",
         LENSLESS,
         "metric",
-        kitti.detect,
-        kitti.read,
-        kitti.write,
     ),
     Format(
         "kitti360",
@@ -194,9 +147,6 @@ _ALL = (
         "lens, unit (taken as metric), fps",
         LENSLESS,
         "metric",
-        kitti.detect_360,
-        kitti.read_360,
-        kitti.write_360,
     ),
     Format(
         "tum",
@@ -205,9 +155,6 @@ _ALL = (
         "lens, unit (taken as metric)",
         frozenset({"fps"}),
         "metric",
-        tum.detect,
-        tum.read,
-        tum.write,
         options=(QUATERNION,),
     ),
     Format(
@@ -217,9 +164,6 @@ _ALL = (
         "lens, unit (taken as metric), fps",
         LENSLESS,
         "metric",
-        vipe.detect,
-        vipe.read,
-        vipe.write,
         options=(INTRINSICS,),
     ),
     Format(
@@ -229,9 +173,6 @@ _ALL = (
         "xi and a lens off the centre (refused), max_angle, unit, fps",
         frozenset({"focal", "fy", "zoom", "size"}),
         "arbitrary",
-        gaussian.detect,
-        gaussian.read,
-        gaussian.write,
         write_options=(IMAGE_NAME,),
     ),
     Format(
@@ -241,9 +182,6 @@ _ALL = (
         "lens, unit, fps",
         LENSLESS,
         "arbitrary",
-        motionctrl.detect,
-        motionctrl.read,
-        motionctrl.write,
     ),
     Format(
         "asl",
@@ -252,9 +190,6 @@ _ALL = (
         "lens, unit (taken as metric)",
         frozenset({"fps"}),
         "metric",
-        asl.detect,
-        asl.read,
-        asl.write,
         options=(SENSOR,),
     ),
     Format(
@@ -264,9 +199,6 @@ _ALL = (
         "xi (refused), max_angle, unit, fps",
         PINHOLE | {"size"},
         "arbitrary",
-        ac3d.detect,
-        ac3d.read,
-        ac3d.write,
     ),
     Format(
         "llff",
@@ -275,9 +207,6 @@ _ALL = (
         "xi, a lens off the centre and pixels that are not square (refused), max_angle, unit, fps",
         frozenset({"focal", "zoom", "size"}),
         "arbitrary",
-        llff.detect,
-        llff.read,
-        llff.write,
         write_options=(BOUNDS,),
     ),
     Format(
@@ -287,9 +216,6 @@ _ALL = (
         "xi and a lens that changes (refused), image size, max_angle, unit, fps",
         frozenset({"focal", "fy", "center"}),
         "arbitrary",
-        megasam.detect,
-        megasam.read,
-        megasam.write,
     ),
     Format(
         "nerfstudio-list",
@@ -298,9 +224,6 @@ _ALL = (
         "lens, unit, fps",
         LENSLESS,
         "arbitrary",
-        nerfstudio_list.detect,
-        nerfstudio_list.read,
-        nerfstudio_list.write,
         write_options=(FILE_PATH,),
     ),
     Format(
@@ -310,9 +233,6 @@ _ALL = (
         "xi (refused), image size, max_angle, unit, fps",
         PINHOLE,
         "arbitrary",
-        numpy_poses.detect,
-        numpy_poses.read,
-        numpy_poses.write,
         options=(POSE, INTRINSICS),
         reads_folders=True,
     ),
@@ -323,10 +243,8 @@ _ALL = (
         "only read",
         frozenset({"focal", "size"}),
         "arbitrary",
-        trajectorycrafter.detect,
-        trajectorycrafter.read,
-        None,
         options=(FRAMES,),
+        written=False,
     ),
 )
 FORMATS: dict[str, Format] = {format.name: format for format in _ALL}

@@ -11,6 +11,7 @@ from curvedray.cameras import Cameras
 from curvedray.errors import InputError
 from curvedray.files import scratch_folder, whole_file
 from curvedray.formats.build import note
+from curvedray.formats.handlers import HANDLERS
 from curvedray.formats.lenses import PINHOLE_XI, lens_numbers
 from curvedray.formats.options import check_options
 from curvedray.formats.registry import FORMATS, Format, format_named
@@ -25,7 +26,8 @@ def write_cameras(cameras: Cameras, path: str | Path, format: str | None = None,
     """
     path = Path(path)
     chosen = format_named(format) if format else _format_of_ending(path)
-    if chosen.write is None:
+    write = HANDLERS[chosen.name].write
+    if write is None:
         raise InputError(f"format {chosen.name}", "one that can be written", "one that is only read")
     if cameras.batch_shape:
         raise InputError("cameras", "one trajectory (T, 4, 4)", f"a batch {cameras.batch_shape}", "Write one by one.")
@@ -33,7 +35,7 @@ def write_cameras(cameras: Cameras, path: str | Path, format: str | None = None,
     wide = cameras.world_from_camera.dtype if cameras.world_from_camera.dtype == torch.float64 else torch.float32
     cameras = cameras.to("cpu", wide)
     _check_lens(cameras, chosen)
-    _put(path, chosen.write(cameras, **options))
+    _put(path, write(cameras, **options))
     if lost := _lost(cameras, chosen):
         note(f"{path.name}: {chosen.name} files do not carry {'; '.join(lost)}.")
 
@@ -57,8 +59,8 @@ def _put(path: Path, content: bytes | dict[str, bytes]) -> None:
 def _format_of_ending(path: Path) -> Format:
     if path.suffix.lower() in ENDINGS:
         return FORMATS[ENDINGS[path.suffix.lower()]]
-    able = [format for format in FORMATS.values() if path.suffix.lower() in format.extensions and format.write]
-    names = ", ".join(format.name for format in able or FORMATS.values() if format.write)
+    able = [format for format in FORMATS.values() if path.suffix.lower() in format.extensions and format.written]
+    names = ", ".join(format.name for format in able or FORMATS.values() if format.written)
     raise InputError(
         str(path), f"a format= ({names})", f"the ending {path.suffix or '(none)'}, which does not decide it"
     )
@@ -84,7 +86,7 @@ def _check_lens(cameras: Cameras, format: Format) -> None:
     parts = {part for part, (needed, _, _) in unlike.items() if needed}
     for part, (_, expected, got) in unlike.items():
         if part in parts - format.carries:
-            others = ", ".join(i.name for i in FORMATS.values() if i.write and parts | {"focal"} <= i.carries)
+            others = ", ".join(i.name for i in FORMATS.values() if i.written and parts | {"focal"} <= i.carries)
             fix = f"Write {others}; or a format without a lens (kitti, tum), and keep the lens apart."
             raise InputError(f"{format.name} file", f"{expected}, the only one it can hold", got, fix)
 

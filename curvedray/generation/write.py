@@ -26,8 +26,10 @@ from curvedray.media.image import write_png
 from curvedray.media.pictures import PathPlot, contact_sheet, enlarged
 from curvedray.media.video import write_video
 from curvedray.models.interface import VideoModel
+from curvedray.models.open import is_embedded
 from curvedray.radial.interval import RadialInterval
 from curvedray.world.preview import render_caption
+from curvedray.world.themes import describe_caption
 
 ENDINGS = (".mp4", ".webm", ".gif")
 CAMERAS = "-cameras.json"  # what `curvedray evaluate` looks for beside a video
@@ -54,6 +56,13 @@ def check_output(path: str | Path, settings: Settings | None = None, *, beside_e
     return path
 
 
+def check_exact(model: str, prompt: str) -> None:
+    """Refuse what cannot be rendered exactly: another model's scenes, a caption that leaves something open."""
+    if not is_embedded(model):
+        raise InputError("--beside-exact", "the embedded model, whose scenes can be rendered", model)
+    describe_caption(prompt)
+
+
 def make_video(
     parts: Parts,
     recipe: VideoRecipe,
@@ -64,6 +73,8 @@ def make_video(
 ) -> list[Path]:
     """Generate and write everything, whole or not at all; the files written, the video first."""
     path = check_output(path, recipe.shot.settings, beside_exact=beside_exact)
+    if beside_exact:
+        check_exact(parts.model.name, recipe.shot.prompt)
     if parts.base != recipe.base:
         fix = "Load the model the recipe names."
         raise InputError("model", f"the one of the recipe ({recipe.base.weights})", "another", fix)

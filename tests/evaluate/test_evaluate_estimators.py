@@ -10,7 +10,7 @@ import torch
 from scipy.spatial.transform import Rotation
 from textured_room import render
 
-from curvedray import Lens
+from curvedray import Cameras, Lens, write_cameras
 from curvedray.errors import InputError
 from curvedray.evaluate.estimators import NAMES, Estimate, Estimator, make_estimator
 from curvedray.evaluate.estimators.colmap import SUSPECT_PIXELS, Colmap, Model, starts
@@ -56,6 +56,15 @@ def test_the_oracle_answers_what_it_was_given_or_says_why_not():
     np.testing.assert_array_equal(answer.poses, poses())
     assert isinstance(oracle.estimate(VIDEO, None, "b"), Failure)
     assert oracle.version != Oracle({"a": poses() + 1e-3}).version
+
+
+def test_recovered_poses_need_no_lens(tmp_path, caplog):
+    """Regression: a note asked for the lens of files whose poses alone are read."""
+    cameras = Cameras(Lens.from_fov(90, 0, 64, 48), torch.eye(4).repeat(3, 1, 1), "metric")
+    write_cameras(cameras, tmp_path / "a.txt", "tum")
+    caplog.clear()
+    assert Oracle.from_folder(tmp_path).poses["a"].shape == (3, 4, 4)
+    assert caplog.text == ""
 
 
 def test_every_estimator_keeps_the_protocol():

@@ -18,7 +18,7 @@ from curvedray import Cameras, InputError, Lens
 from curvedray.formats import FORMATS, detect_format, read_cameras, read_lens, read_requests, write_cameras
 from curvedray.formats.build import frame_rate
 
-WRITABLE = [name for name, format in FORMATS.items() if format.write]
+WRITABLE = [name for name, format in FORMATS.items() if format.written]
 FEW = settings(max_examples=8, deadline=None)
 QUARTER = math.sqrt(0.5)
 

@@ -151,7 +151,7 @@ def test_a_mirrored_world_can_be_said_and_keeps_the_relative_path(tmp_path):
 
 def test_every_reader_refuses_a_file_of_another_format(tmp_path):
     for name, format in FORMATS.items():
-        if format.write and name != "colmap":
+        if format.written and name != "colmap":
             write_cameras(simple(frames=4), tmp_path / name, name)
     for name in FORMATS:
         for other in tmp_path.iterdir():

@@ -18,6 +18,7 @@ from curvedray.formats import (
     read_cameras,
     write_cameras,
 )
+from curvedray.formats.handlers import HANDLERS
 
 ROW = "1 0 0 {} 0 1 0 0 0 0 1 0"
 
@@ -30,7 +31,9 @@ def simple(frames=3, size=(64, 48), fov=90.0, xi=0.0):
 
 @pytest.mark.parametrize("format", FORMATS.values(), ids=FORMATS)
 def test_a_format_states_the_options_that_its_reader_and_writer_take(format):
-    for function, stated in ((format.read, format.options), (format.write, format.write_options)):
+    handler = HANDLERS[format.name]
+    assert format.written == (handler.write is not None)
+    for function, stated in ((handler.read, format.options), (handler.write, format.write_options)):
         if function is not None:
             known = inspect.signature(function).parameters.values()
             assert [p.name for p in known if p.kind is p.KEYWORD_ONLY] == [option.name for option in stated]

@@ -49,6 +49,9 @@ def test_what_is_not_known_or_missing_is_named() -> None:
     assert "dragon" in notices[0]
     assert "no place" in notices[1]
     assert "nothing" in read_caption("Ein Hund läuft")[1][-1]
+    caption, notices = read_caption("a dragon with an egg")
+    assert caption == ""
+    assert notices[-1] == "understood as: nothing"
 
 
 def test_every_synonym_means_a_word_of_the_world_and_is_none_itself() -> None:

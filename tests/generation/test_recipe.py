@@ -154,6 +154,7 @@ def test_mistakes_are_answered_in_a_sentence(folder: Path, tmp_path: Path) -> No
         (["a cat", *out, "--frames", 8001, "--size", "8192x8192"], "pixels in all"),
         (["a cat", *out, "--frames", 10**9 + 1], "frames"),
         (["a cat", *model, *out, "--beside-exact"], "embedded"),
+        (["a red ball", *out, "--beside-exact", "--dry-run"], "desert, snowy"),  # known before filming
         (["--again", folder / "cat.mp4", "--steps", 3], "--steps"),
         (["--again", tmp_path / "absent.mp4"], "absent"),
     ):

@@ -35,7 +35,7 @@ class Oracle:
 
     @classmethod
     def from_folder(cls, folder: Path) -> "Oracle":
-        """Recovered poses as camera files, one per clip, named as the videos are."""
+        """Recovered poses as camera files, one per clip, named as the videos are; their lenses do not matter."""
         from curvedray.evaluate.matching import camera_files
         from curvedray.formats import read_cameras
 
@@ -45,7 +45,7 @@ class Oracle:
         poses, unreadable = {}, {}
         for clip, path in files.items():
             try:
-                poses[clip] = read_cameras(path).world_from_camera
+                poses[clip] = read_cameras(path, lens="pinhole-90").world_from_camera
             except InputError as error:
                 unreadable[clip] = str(error)
         return cls(poses, unreadable)

@@ -47,6 +47,8 @@ MEANING = {synonym: word for word, synonyms in SYNONYMS.items() for synonym in s
 # Words that say nothing about a picture: they are left out without a notice.
 FILLERS = {*"the of on at is are there to some one scene video it its by near next beside".split()}  # noqa: SIM905
 
+LITTLE_WORDS = {"a", "an", "and", "with", "behind", "in"}  # of the world's own: alone they ask for nothing
+
 
 def read_caption(text: str) -> tuple[str, list[str]]:
     """A caption in the words and the order the model was trained on, and notices of what was changed or missed.
@@ -61,6 +63,8 @@ def read_caption(text: str) -> tuple[str, list[str]]:
         named = ", ".join(dict.fromkeys(unknown))
         notices.append(f"words the embedded model does not know, left out: {named}")
     known = [word for word in meant if word in WORDS]
+    if set(known) <= LITTLE_WORDS:
+        known = []
     try:
         caption = describe_caption(" ".join(known)).caption
     except InputError:
