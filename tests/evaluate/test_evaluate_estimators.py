@@ -69,7 +69,8 @@ def test_recovered_poses_need_no_lens(tmp_path, caplog):
 
 def test_every_estimator_keeps_the_protocol():
     made = [Colmap(), Oracle({}), Vipe(), GeoCalib(None, "1"), UniK3D(None, None, "1")]
-    assert {estimator.name for estimator in made} | {"embedded"} == set(NAMES)  # which needs its weights
+    loaded = {"embedded", "unidepth", "depth-anything"}  # made only with their weights
+    assert {estimator.name for estimator in made} | loaded == set(NAMES)
     assert all(isinstance(estimator, Estimator) for estimator in made)
     assert all(estimator.floor for estimator in made)
 
