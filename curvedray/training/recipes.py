@@ -107,7 +107,7 @@ def embedded_backbone_longer() -> Recipe:
 
 
 def second_backbone() -> Recipe:
-    """The second world's model, eight blocks of 8 x 12 tokens per frame: hours on two cores."""
+    """The model of the second world: eight blocks, 8 x 12 tokens per frame."""
     first = embedded_backbone()
     data = replace(first.data, source="world-2")
     every = replace(first.every, checkpoint=200, validate=1000)

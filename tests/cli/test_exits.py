@@ -45,7 +45,7 @@ def test_a_reader_that_leaves_early_is_no_error():
 WAITING = """
 import sys, time, typer
 from curvedray.cli import console
-from curvedray.cli.leaving import run
+from curvedray.cli.exits import run
 from curvedray.files import whole_file
 app = typer.Typer()
 @app.command()
