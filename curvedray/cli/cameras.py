@@ -110,13 +110,9 @@ def convert(
     as_json: Json = False,
 ) -> None:
     """Read one camera format and write another; rescaled, resampled or moved to the origin if asked."""
-    import torch
-
     from curvedray.formats import write_cameras
 
-    # In double precision all the way, so that coordinates far from the origin keep their digits.
-    reading = {"relative": relative, "dtype": torch.float64}
-    cameras, found, _ = _read(source, source_format, option, lens, size, frames, near, reading)
+    cameras, found, _ = _read(source, source_format, option, lens, size, frames, near, {"relative": relative})
     write_cameras(cameras, target, target_format)
     _report(cameras, target, f"{source} ({found}) -> ", as_json)
 
@@ -232,11 +228,14 @@ def _read(
     reading: Mapping[str, Any] = MappingProxyType({}),
 ) -> "tuple[Cameras, str, str]":
     """The file's cameras as asked for, its format's name, and how that is known; what was changed goes to stderr."""
+    import torch
+
     from curvedray.formats import detect_format
 
     if file is None:
         raise InputError("describe", "a camera file, or --move", "neither")
-    said = reader_options(options) | dict(reading)
+    # In double precision all the way, so that coordinates far from the origin keep their digits.
+    said = reader_options(options) | dict(reading) | {"dtype": torch.float64}
     name, reason = (format, "as you said") if format else detect_format(file)
     cameras, changed = file_cameras(file, name, said, lens, pixels(size), frames)
     for words in changed:

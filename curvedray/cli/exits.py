@@ -5,6 +5,7 @@
 """
 
 import errno
+import logging
 import os
 import re
 import signal
@@ -19,9 +20,10 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from curvedray.errors import InputError
+from curvedray.errors import InputError, quoted
 from curvedray.extras import missing_extra
 
+LONGEST_NOTE = 2000  # characters
 MISTAKE, INTERRUPTED, TERMINATED = 2, 130, 143
 FULL = (errno.ENOSPC, errno.EDQUOT)
 ARGUMENT = re.compile(r"(?<![\w-])([a-z_]+)=(True\b)?")  # near=, any_weights=True: an argument as Python has it
@@ -29,6 +31,8 @@ ARGUMENT = re.compile(r"(?<![\w-])([a-z_]+)=(True\b)?")  # near=, any_weights=Tr
 
 def run(app: typer.Typer, console: Console) -> None:
     """Run an app on `sys.argv`, and leave with a code that says how it went; `console` is where it is said."""
+    options = _options(app, sys.argv[1:])
+    logging.getLogger("curvedray").addHandler(_Notes(console, options))
     try:
         with _terminable():
             try:
@@ -36,7 +40,7 @@ def run(app: typer.Typer, console: Console) -> None:
             finally:
                 sys.stdout.flush()
     except InputError as error:
-        _refuse(console, as_options(error, _options(app, sys.argv[1:])))
+        _refuse(console, as_options(error, options))
     except ModuleNotFoundError as error:
         sentence = missing_extra(error)
         if sentence is None:
@@ -63,8 +67,25 @@ def run(app: typer.Typer, console: Console) -> None:
         sys.exit(code)
 
 
+class _Notes(logging.Handler):
+    """What users should know and need not stop for, in the command line's words."""
+
+    def __init__(self, console: Console, options: dict[str, str]):
+        super().__init__(logging.WARNING)
+        self.console, self.options = console, options
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.console.print(Text(quoted(in_options(record.getMessage(), self.options), LONGEST_NOTE)))
+
+
 def as_options(error: InputError, options: dict[str, str]) -> str:
-    """A message whose advice names arguments as Python has them (near=2), in the command line's words (--near 2).
+    """A mistake in the command line's words: its name, and what to do about it."""
+    fix = in_options(error.fix, options)
+    return str(InputError(options.get(error.name, error.name), error.expected, error.got, fix))
+
+
+def in_options(advice: str, options: dict[str, str]) -> str:
+    """Advice that names arguments as Python has them (near=2), in the command line's words (--near 2).
 
     `options` is name -> option of the command that was run. What it lacks may be a file reader's, if it has --option.
     """
@@ -75,8 +96,7 @@ def as_options(error: InputError, options: dict[str, str]) -> str:
             return options[name] if flag else f"{options[name]} "
         return f"--option {found.group()}" if "option" in options else found.group()
 
-    fix = re.sub(r" +(?=[,.;:)]|$)", "", ARGUMENT.sub(option, error.fix))
-    return str(InputError(options.get(error.name, error.name), error.expected, error.got, fix))
+    return re.sub(r" +(?=[,.;:) ]|$)", "", ARGUMENT.sub(option, advice))
 
 
 def _options(app: typer.Typer, words: list[str]) -> dict[str, str]:

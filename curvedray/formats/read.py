@@ -90,6 +90,7 @@ def _narrowed(cameras: Cameras, dtype: torch.dtype, name: str) -> Cameras:
     if lost > NOTABLE_ROUNDING * extent > 0:
         note(
             f"{name}: positions as far as {places.abs().max():.4g} from the origin lose up to {lost:.2g} to rounding, "
-            f"on a path {extent:.3g} across. Read it with relative=True (--relative)."
+            f"on a path {extent:.3g} across. Read it with relative=True, or"
+            " first run: curvedray cameras convert FILE NEW --relative"
         )
     return narrow

@@ -77,6 +77,13 @@ def test_convert_moves_rescales_and_resamples(orbit: Path, tmp_path: Path) -> No
     assert torch.allclose(home.world_from_camera[-1], expected, atol=1e-5)
 
 
+def test_describe_keeps_the_digits_of_coordinates_far_away(tmp_path: Path) -> None:
+    """Regression: a straight path at 5,400 km was read in single precision, and described as a free one."""
+    rows = [f"1 0 0 {4.5e5 + 0.01 * i} 0 1 0 5.4e6 0 0 1 100" for i in range(5)]
+    (tmp_path / "geo.txt").write_text("\n".join(rows))
+    assert "truck right 0.04 m" in run("describe", tmp_path / "geo.txt")
+
+
 def test_a_file_is_fitted_to_a_size_and_a_number_of_frames(orbit: Path, tmp_path: Path) -> None:
     """A trajectory is a curve: what one command writes, another takes at its own size, and says so."""
     result = CliRunner().invoke(

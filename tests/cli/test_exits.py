@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from curvedray.cli import COMMANDS, app
-from curvedray.cli.exits import _options, as_options
+from curvedray.cli.exits import _options, as_options, in_options
 from curvedray.errors import InputError
 
 STOPPED = "stopped; nothing half-written was left behind"
@@ -79,6 +79,15 @@ def test_advice_is_given_in_the_command_lines_words():
         "--near: expected a distance, got none. Give --near 2.5, or --near, or --any-weights (unit=, size=(2, 3))."
     )
     assert "--option unit=, --option size=(2, 3)" in as_options(near, options | {"option": "--option"})
+    assert in_options("Say near= and read on.", options) == "Say --near and read on."
+
+
+def test_notes_are_in_the_command_lines_words_too(tmp_path):
+    """Regression: mistakes were put in the command line's words, notes told its users to say lens= and size=."""
+    (tmp_path / "kitti\x1b[31m.txt").write_text("\n".join(f"1 0 0 {i} 0 1 0 0 0 0 1 0" for i in range(3)))
+    run = curvedray("cameras", "describe", "kitti\x1b[31m.txt", capture_output=True, cwd=tmp_path)
+    assert "Say otherwise with --lens (and --size)." in run.stderr
+    assert "\x1b[31m" not in run.stderr + run.stdout
 
 
 def test_what_was_got_is_quoted_as_it_was():
