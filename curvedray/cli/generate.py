@@ -39,11 +39,32 @@ def generate(
     ] = None,
     near: Annotated[
         float | None,
-        typer.Option(help="Near distance of the scene in metres, for cameras in metres.", rich_help_panel=PANEL_CAMERA),
+        typer.Option(
+            help="Near distance of the scene, in the cameras' unit; for moves and maps in metres.",
+            rich_help_panel=PANEL_CAMERA,
+        ),
     ] = None,
     radial: Annotated[
         Path | None,
-        typer.Option(help="Distances to follow: .npy or .npz in metres, (T, H, W).", rich_help_panel=PANEL_CAMERA),
+        typer.Option(
+            help="Distances to follow: a map (.npz, .npy; metres), or EXR, PNG, PFM and folders of them.",
+            rich_help_panel=PANEL_CAMERA,
+        ),
+    ] = None,
+    radial_meaning: Annotated[
+        str | None,
+        typer.Option(help="What other programs' distances are: `radius` or `z`.", rich_help_panel=PANEL_CAMERA),
+    ] = None,
+    radial_scale: Annotated[
+        str | None,
+        typer.Option(help="Their metres per unit, or m, cm, mm, kitti, scannet.", rich_help_panel=PANEL_CAMERA),
+    ] = None,
+    blocks: Annotated[
+        str | None,
+        typer.Option(
+            help='A blocked-out scene to follow: "box 1x1x2m at left 2m ahead 4m; wall ahead 7m", or its .json.',
+            rich_help_panel=PANEL_CAMERA,
+        ),
     ] = None,
     radial_sigma: Annotated[
         float | None,
@@ -111,6 +132,9 @@ def generate(
     seeds: Annotated[
         int | None, typer.Option(help="This many videos, of seeds 0, 1, 2 ...", rich_help_panel=PANEL_SAMPLING)
     ] = None,
+    save_radii: Annotated[
+        bool, typer.Option("--save-radii", help="Also write the predicted distances as arrays, NAME-radii.npz.")
+    ] = False,
     beside_exact: Annotated[
         bool,
         typer.Option("--beside-exact", help="Also write the video beside the exact rendering (embedded model)."),
@@ -128,6 +152,7 @@ def generate(
     from curvedray.cli.threads import set_threads
     from curvedray.errors import InputError, quoted
     from curvedray.formats import read_cameras
+    from curvedray.generation.maps import MapForVideo, MapRequest, video_shape
     from curvedray.generation.parts import NO_ADAPTER, load_parts
     from curvedray.generation.recipe import new_recipe, read_recipe, relocated
     from curvedray.generation.sampling import cost_of
@@ -147,7 +172,9 @@ def generate(
         output = again.with_suffix(".mp4") if again.suffix.lower() == ".json" else again
     outputs = [] if output is None else _outputs(output, chosen_seeds)
     for path in outputs:
-        check_output(path, beside_exact=beside_exact)
+        check_output(path, beside_exact=beside_exact, save_radii=save_radii)
+    wanted = None if again is not None else MapRequest.of(radial, radial_meaning, radial_scale, blocks)
+    made_map = None
     loading: dict[str, Any] = {"device": device, "offload": offload, "tiling": tiling, "any_weights": any_weights}
     recipes: list[VideoRecipe] = []
     if again is not None:
@@ -155,7 +182,8 @@ def generate(
             {"--move": move, "--camera": camera, "--lens": lens, "--near": near, "--negative": negative}
             | {"--steps": steps, "--guidance": guidance, "--camera-guidance": camera_guidance, "--shift": shift}
             | {"--drop-text": drop_text, "--sampler": sampler, "--frames": frames, "--size": size, "--zoom": zoom}
-            | {"--fps": fps, "--seed": seed, "--seeds": seeds, "--radial-sigma": radial_sigma}
+            | {"--fps": fps, "--seed": seed, "--seeds": seeds, "--radial-sigma": radial_sigma, "--blocks": blocks}
+            | {"--radial-meaning": radial_meaning, "--radial-scale": radial_scale}
         )
         recipe = relocated(read_recipe(again), adapter, None if radial is None else str(radial))
         name = recipe.model if model is None else model
@@ -169,7 +197,16 @@ def generate(
         set_threads(threads, small=is_embedded(model or ""))
         width, height = pixels(size) or (None, None)
         path_given = read_cameras(camera, lens=lens) if camera is not None else move or "static"
-        parts = load_parts(model or "", adapter, radial, dtype=dtype, near=near, **loading)
+        unit = "near" if isinstance(path_given, str) else path_given.unit
+        loading |= {"dtype": dtype, "near": None if unit == "arbitrary" else near}
+        if wanted is None:
+            parts = load_parts(model or "", adapter, **loading)
+        else:
+            shape = video_shape(model or "", frames, height, width)
+            made_map = MapForVideo.make(wanted, path_given, lens, shape, loading["near"], output)
+            for note in made_map.notes:
+                console.print(quoted(note), markup=False)
+            parts = made_map.into(lambda file: load_parts(model or "", adapter, file, **loading))
         first = new_recipe(
             parts,
             prompt,
@@ -209,7 +246,10 @@ def generate(
         written: list[Path] = []
         if not dry_run:
             with progress_bar("denoising") as tick:
-                written = make_video(parts, recipe, outputs[number], tick=tick, beside_exact=beside_exact)
+                also = {"beside_exact": beside_exact, "save_radii": save_radii}
+                written = make_video(parts, recipe, outputs[number], tick=tick, **also)
+            if made_map is not None and number == 0:
+                written += made_map.keep()
             if not as_json:
                 console.print("wrote " + ", ".join(quoted(file) for file in written), markup=False)
         files = [str(file) for file in written]

@@ -219,7 +219,7 @@ def in_near_distances(footage: Footage) -> tuple[Cameras, RadialMap | None]:
     if cameras.unit == "near":
         return cameras, radial
     if cameras.unit == "arbitrary":
-        check_scale(footage.id, cameras, near, radial)
+        check_scale(footage.id, cameras.unit, near, radial)
         return cameras if near is None else cameras.scaled(near), radial
     near = near or (radial.near if radial is not None else None)
     if near is None:

@@ -19,7 +19,7 @@ from curvedray.errors import InputError
 from curvedray.generation.parts import Parts, load_parts
 from curvedray.generation.sampling import Callback, Generated, Given, film, guided_velocity, noise_for, sampled
 from curvedray.generation.settings import Settings
-from curvedray.generation.shot import CameraPath, Shot, cameras_for
+from curvedray.generation.shot import CameraPath, Shot, cameras_for, near_of
 from curvedray.models.interface import VideoModel
 from curvedray.radial.interval import TEACHER_SIGMA, RadialInterval
 from curvedray.radial.map import RadialMap
@@ -59,7 +59,8 @@ def generate(
     Names follow diffusers' WanPipeline. A model's name ("embedded", a Wan folder or hub id) and an adapter's file are
     loaded for this one video; to make many, load them once (`load_parts`): an Adapter must be attached to the model's
     transformer. A radial map replaces the predicted radii where it is valid, for an adapter trained with MixForcing.
-    `near`, in metres, turns metric cameras into the near distances that models are trained in; a map brings its own.
+    `near`, in the cameras' unit, turns their translations into the near distances that models are trained in; a map
+    brings its own, in metres, and beside it cameras of an unknown scale need theirs.
     """
     if isinstance(model, str) or isinstance(adapter, str | Path):
         if isinstance(adapter, Adapter):
@@ -75,7 +76,7 @@ def generate(
         cameras,
         lens=lens,
         negative=negative_prompt,
-        near=near if radial is None else radial.near,
+        near=near_of(cameras, near, radial),
         fps=fps,
         frames=num_frames,
         height=height,

@@ -14,6 +14,7 @@ from curvedray.inputs import input_file
 from curvedray.models.embedded.model import ADAPTER, MAP_ADAPTER, WEIGHTS, check_weights
 from curvedray.models.interface import BaseIdentity, VideoModel
 from curvedray.models.open import EMBEDDED_NAMES, load_model
+from curvedray.radial.check import checked
 from curvedray.radial.map import RadialMap, read_radial_map
 
 NO_ADAPTER = "none"
@@ -91,7 +92,7 @@ def load_parts(
     check_near(near)
     file = adapter_file(model if isinstance(model, str) else model.name, adapter, follows_map=radial is not None)
     sources = [None if path is None else Source.of(path) for path in (file, radial)]
-    distances = None if radial is None else read_radial_map(Path(radial), near)
+    distances = None if radial is None else checked(read_radial_map(Path(radial), near), radial)
     model = load_model(model, **loading) if isinstance(model, str) else model
     loaded = None
     if file is not None:

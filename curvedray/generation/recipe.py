@@ -10,7 +10,7 @@ from curvedray.errors import InputError
 from curvedray.formats import cameras_from_json, cameras_to_json
 from curvedray.generation.parts import Parts, Source
 from curvedray.generation.settings import Settings, check_near
-from curvedray.generation.shot import CameraPath, Shot
+from curvedray.generation.shot import CameraPath, Shot, near_of
 from curvedray.inputs import parsed_json, read_json
 from curvedray.media.video import read_notes
 from curvedray.models.interface import BaseIdentity
@@ -98,11 +98,13 @@ def new_recipe(
 ) -> VideoRecipe:
     """Everything resolved: the model's defaults overruled by `settings` (see Settings), moves made cameras."""
     model = parts.model
-    near = near if parts.radial is None else parts.radial.near
+    near = near_of(cameras, near, parts.radial)
     shot = Shot.of(model, prompt, cameras, lens=lens, negative=negative, near=near, fps=fps, fit=fit, **settings)
     dtype = str(next(model.transformer.parameters()).dtype).removeprefix("torch.")
     sources = (parts.adapter_source, parts.radial_source)
-    return VideoRecipe(shot, model.name, parts.base, dtype, *sources, None if parts.radial is None else near)
+    return VideoRecipe(
+        shot, model.name, parts.base, dtype, *sources, None if parts.radial is None else parts.radial.near
+    )
 
 
 def relocated(recipe: VideoRecipe, adapter: str | None = None, radial: str | None = None) -> VideoRecipe:

@@ -1,5 +1,6 @@
 """What is asked of a model, with everything resolved: settings, words it was trained on, cameras on its pixels."""
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from curvedray.generation.notices import notices, understood
 from curvedray.generation.settings import LONGEST_PATH, Settings, check_near
 from curvedray.models.interface import VideoModel
 from curvedray.moves.trajectory import fitted_to, trajectory
+from curvedray.radial.map import RadialMap, check_scale
 
 DEFAULT_LENS = "pinhole-70"
 CameraPath = Cameras | str | Tensor | np.ndarray  # cameras, moves in words, or poses (t 4 4), world from camera
@@ -65,6 +67,23 @@ class Shot:
         return model.grid_for(self.settings.frames, self.settings.height, self.settings.width)
 
 
+def near_of(cameras: CameraPath, near: float | None, map: RadialMap | None) -> float | None:
+    """What divides the cameras' translations: a map's near distance, in metres, or `near`, in the cameras' own unit.
+
+    Poses of an unknown scale beside a map need their own; training refuses them likewise. None is ignored.
+    """
+    check_near(near)
+    if map is None:
+        return near
+    unit = "near" if isinstance(cameras, str) else cameras.unit if isinstance(cameras, Cameras) else "arbitrary"
+    if unit == "arbitrary":
+        check_scale("cameras", unit, near, map)
+        return near
+    if near is not None and not math.isclose(near, map.near, rel_tol=1e-6):
+        raise InputError("near", f"the map's own, {map.near:g} m", f"{near:g}", "Read the map with this near instead.")
+    return map.near
+
+
 def cameras_for(
     model: VideoModel,
     cameras: CameraPath,
@@ -88,6 +107,8 @@ def cameras_for(
         cameras = replace(cameras, lens=wanted)
     if cameras.batch_shape:
         raise InputError("cameras", "one trajectory (T, 4, 4)", f"a batch {cameras.batch_shape}")
+    if cameras.unit == "arbitrary" and near is not None:  # a near distance in the unit of the poses
+        cameras = cameras.scaled(near)
     if cameras.unit == "metric":
         if near is None:
             fix = "Give the scene's near distance in metres: near=."

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import UInt8
 from torch import Tensor
@@ -34,15 +35,19 @@ from curvedray.world.themes import describe_caption
 ENDINGS = (".mp4", ".webm", ".gif")
 CAMERAS = "-cameras.json"  # what `curvedray evaluate` looks for beside a video
 PICTURES = ("-sheet.png", "-path.png", "-radii.png")
+RADII = "-radii.npz"
 EXACT = "-exact"  # of the video that shows the generated frames beside the exact rendering
 PATH_SIZE = (640, 480)
 Tick = Callable[[int, int], Any]  # tick(steps done, steps in all)
 
 
-def check_output(path: str | Path, settings: Settings | None = None, *, beside_exact: bool = False) -> Path:
+def check_output(
+    path: str | Path, settings: Settings | None = None, *, beside_exact: bool = False, save_radii: bool = False
+) -> Path:
     """A path whose ending, folder, neighbours and disk take a video, known before any work is done for it."""
     path = named_file(path, ENDINGS)
     endings = [".json", CAMERAS, *PICTURES, *([EXACT + path.suffix] if beside_exact else [])]
+    endings += [RADII] if save_radii else []
     for file in (path, *(path.with_name(path.stem + ending) for ending in endings)):
         check_writable(file)
     if settings is not None:
@@ -70,19 +75,22 @@ def make_video(
     *,
     tick: Tick | None = None,
     beside_exact: bool = False,
+    save_radii: bool = False,
 ) -> list[Path]:
     """Generate and write everything, whole or not at all; the files written, the video first."""
-    path = check_output(path, recipe.shot.settings, beside_exact=beside_exact)
+    path = check_output(path, recipe.shot.settings, beside_exact=beside_exact, save_radii=save_radii)
     if beside_exact:
         check_exact(parts.model.name, recipe.shot.prompt)
     if parts.base != recipe.base:
         fix = "Load the model the recipe names."
         raise InputError("model", f"the one of the recipe ({recipe.base.weights})", "another", fix)
     made = film(parts, recipe.shot, None if tick is None else _ticking(tick, recipe.shot.settings.steps))
-    return write_all(made, recipe, path, beside_exact=beside_exact)
+    return write_all(made, recipe, path, beside_exact=beside_exact, save_radii=save_radii)
 
 
-def write_all(made: Generated, recipe: VideoRecipe, path: Path, *, beside_exact: bool = False) -> list[Path]:
+def write_all(
+    made: Generated, recipe: VideoRecipe, path: Path, *, beside_exact: bool = False, save_radii: bool = False
+) -> list[Path]:
     """Every file is finished in a folder of its own before any takes its place."""
     record = recipe.to_json()
     with scratch_folder(path) as inside:
@@ -96,6 +104,8 @@ def write_all(made: Generated, recipe: VideoRecipe, path: Path, *, beside_exact:
             both = torch.cat([seen, exact_frames(recipe, seen.shape[2], seen.shape[1])], 2)
             write_video(both, inside / f"{path.stem}{EXACT}{path.suffix}", made.fps)
         _write_pictures(made, seen, inside, path.stem)
+        if save_radii:
+            write_radii(made, recipe.near, inside / (path.stem + RADII))
         names = sorted((file.name for file in inside.iterdir()), key=lambda name: (name != path.name, name))
         for name in names:
             os.replace(inside / name, path.parent / name)
@@ -117,6 +127,26 @@ def _write_pictures(made: Generated, seen: UInt8[Tensor, "t h w 3"], folder: Pat
     write_png(PathPlot.of(made.cameras, PATH_SIZE).at(), path)
     if made.radii and made.radii[-1]:
         write_png(radii_sheet(made.radii, made.grid), radii)
+
+
+def write_radii(made: Generated, near: float | None, path: Path) -> None:
+    """The radii that the adapter predicted in the last step, per curved block, on the token grid (t, y, x).
+
+    `radius` and `sigma` (of its logarithm) are (block, t, y, x), in near distances; `blocks` are their numbers, and
+    `near` is in metres, NaN where no map gave one.
+    """
+    if not made.radii or not made.radii[-1]:
+        raise InputError("--save-radii", "an adapter that predicts radii", "none")
+    last, grid = made.radii[-1], made.grid
+    blocks = sorted(last)
+    shape = (len(blocks), grid.frames, grid.rows, grid.cols)
+    radius, sigma = (
+        torch.stack([getattr(last[block], name)[0] for block in blocks]).float().reshape(shape).numpy()
+        for name in ("radius", "sigma")
+    )
+    metres = np.float64(torch.nan if near is None else near)
+    with path.open("wb") as file:
+        np.savez_compressed(file, radius=radius, sigma=sigma, blocks=np.array(blocks), near=metres)
 
 
 def radii_sheet(radii: list[dict[int, RadialInterval]], grid: TokenGrid) -> UInt8[Tensor, "h w 3"]:

@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 
 from curvedray.errors import InputError
-from curvedray.inputs import first_line
+from curvedray.inputs import first_line, read_json
 from curvedray.models.interface import VideoModel
 
 EMBEDDED_NAMES = ("", "embedded")  # as `--model` leaves it out, and as a recipe says it
@@ -41,6 +41,18 @@ def load_model(
     from curvedray.models.wan import Wan
 
     return Wan.load(name, dtype=DTYPES[dtype], device=device, offload=offload, tiling=tiling)
+
+
+def usual_shape(name: str = "") -> tuple[int, int, int]:
+    """Frames, height and width that a model makes where nobody says others, known before a large one is loaded."""
+    if is_embedded(name):
+        own = load_model(name).defaults
+        return own.frames, own.height, own.width
+    from curvedray.models.wan import T2V, TI2V
+
+    index = Path(name) / "model_index.json"
+    expands = read_json(index).get("expand_timesteps", False) if index.is_file() else "TI2V" in name
+    return (TI2V if expands else T2V)[:3]
 
 
 def is_embedded(name: str) -> bool:

@@ -38,6 +38,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 }
 NEGATIVE = "frozen frame, blur, flicker, washed-out grey, overexposure, captions, compression blocks, deformed bodies"
 TEXT_TOKENS = 512
+T2V, TI2V = (81, 480, 832, 16), (121, 704, 1280, 24)  # frames, height, width, frames per second
 TWO_EXPERTS = "a model with two experts, one for each end of the noise"
 ONE_EXPERT = "Use Wan2.1-T2V (1.3B or 14B) or Wan2.2-TI2V-5B."
 
@@ -65,7 +66,7 @@ class Wan:
         self.shift = float(schedule.get("flow_shift") or schedule.get("shift") or 3.0)
         self.expand_timesteps = bool(pipeline.config.get("expand_timesteps", False))
         self.compression = compression or (pipeline.vae_scale_factor_temporal, pipeline.vae_scale_factor_spatial)
-        frames, height, width, fps = (121, 704, 1280, 24) if self.expand_timesteps else (81, 480, 832, 16)
+        frames, height, width, fps = TI2V if self.expand_timesteps else T2V
         self.defaults = Defaults(frames, height, width, steps=50, guidance=5.0, fps=fps, negative=NEGATIVE)
 
     @classmethod

@@ -37,12 +37,22 @@ class MapFindings:
         return "\n".join([*lines, *(f"odd: {problem}" for problem in self.problems)])
 
 
+def checked(map: RadialMap, name: object) -> RadialMap:
+    """A map that says something: one that is in centimetres has nothing within reach."""
+    if not map.valid.any():
+        fix = "Say the unit: --radial-meaning radius --radial-scale cm (or mm, or metres per unit)."
+        raise InputError(str(name), "at least one distance within 20 m", "none", f"Are they metres? {fix}")
+    return map
+
+
 def check_map(map: RadialMap, grid: TokenGrid, lens: Lens | None = None) -> MapFindings:
     """What a video of this grid would be given. A map that cannot be used is an error, as it is in generation."""
     interval, known = map.on(grid)
     problems = []
     if map.near < NEAREST_ROOM or map.near > FARTHEST_ROOM:
         problems.append(f"a near distance of {map.near:.3g} m: are the distances metres?")
+    if map.valid.any() and map.radius[map.valid].max() <= 1.0:
+        problems.append("nothing is farther than a metre: is it a disparity, or a picture scaled to 0..1?")
     pixels, tokens = map.valid.float().mean().item(), known.float().mean().item()
     if tokens < FEWEST:
         problems.append(f"{tokens:.1%} of tokens have a distance: none beyond {FARTHEST:g} m counts")

@@ -150,7 +150,7 @@ def _z_lens(lens: Lens | None, metres: Tensor) -> Lens:
     widest = max(lens.hfov.max().item(), lens.vfov.max().item())
     if widest > WIDEST_Z:
         got = f"a lens of {widest:.0f} degrees"
-        fix = "Render distances from the camera instead of a z pass, and say --meaning radius."
+        fix = "Render distances from the camera instead of a z pass: the meaning is then radius."
         raise InputError("z distances", f"a lens of at most {WIDEST_Z:g} degrees", got, fix)
     return lens.sized(metres.shape[2], metres.shape[1])
 

@@ -18,7 +18,7 @@ from einops import rearrange
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from curvedray.cameras import Cameras, Lens, TokenGrid
+from curvedray.cameras import Lens, TokenGrid, Unit
 from curvedray.errors import InputError
 from curvedray.files import named_file, whole_file
 from curvedray.inputs import MB, read_arrays
@@ -118,9 +118,9 @@ def near_distance(radius: Float[Tensor, "*shape"], valid: Bool[Tensor, "*shape"]
     return float(values[rank])
 
 
-def check_scale(name: str, cameras: Cameras, near: float | None, map: RadialMap | None) -> None:
+def check_scale(name: str, unit: Unit, near: float | None, map: RadialMap | None) -> None:
     """Refuse poses of a scale nobody knows beside a map in metres: the same rule for training and for generation."""
-    if map is not None and cameras.unit == "arbitrary" and near is None:
+    if map is not None and unit == "arbitrary" and near is None:
         fix = "Give their near distance in their own unit (near), say that they are metric, or leave the map out."
         raise InputError(name, "poses in metres, as its radial map is", "poses of an unknown scale", fix)
 

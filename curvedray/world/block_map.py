@@ -1,7 +1,7 @@
 """The exact distances of a blocked-out scene along a path through a lens, and a video that shows both."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -9,6 +9,7 @@ from jaxtyping import UInt8
 from torch import Tensor
 
 from curvedray.cameras import Cameras, Lens
+from curvedray.errors import InputError
 from curvedray.media.distance_colours import distance_limits, radial_picture
 from curvedray.media.pictures import enlarged
 from curvedray.moves.trajectory import trajectory
@@ -37,21 +38,37 @@ class BlockedOut:
 
 def film_blocks(
     blocks: list[Block],
-    move: str,
+    move: str | Cameras,
     lens: Lens,
     frames: int,
     eye: float = EYE,
     *,
     progress: Callable[[Iterator[tuple]], Iterator[tuple]] = iter,
 ) -> BlockedOut:
-    """The exact map of a blocked-out scene. A near distance of the move is that of what the first camera sees."""
+    """The exact map of a blocked-out scene along a move, or along cameras in metres or near distances.
+
+    A near distance is that of what the first camera sees; the scene stands before that camera.
+    """
     check_pixels(frames, *lens.size)
     scene = block_scene(blocks, eye)
     first = render(scene, Cameras(lens, torch.eye(4)[None].to(lens.focal), "metric"), samples=1)
     # What is beyond a map's reach says nothing about the scale of a scene.
     near = RadialMap.from_metric(first.radius, first.valid).near if first.valid.any() else 1.0
-    cameras = trajectory(move, lens, frames, unit="metric", near=near)
+    cameras = (
+        trajectory(move, lens, frames, unit="metric", near=near) if isinstance(move, str) else _in_metres(move, near)
+    )
     check_clear(blocks, scene, cameras)
     parts = zip(*progress(render_frames(scene, cameras)), strict=True)
     seen = Rendered(*(torch.from_numpy(np.stack(part)) for part in parts))
     return BlockedOut(RadialMap.from_metric(seen.radius, seen.valid, near), seen, cameras)
+
+
+def _in_metres(cameras: Cameras, near: float) -> Cameras:
+    """A path in metres that starts at the scene's first camera."""
+    if cameras.unit == "arbitrary":
+        fix = "Scale them to metres, or film a move in words (--move)."
+        raise InputError(
+            "cameras", "a path in metres or near distances, as blocks are in metres", "an unknown scale", fix
+        )
+    first = cameras.relative_to_first()
+    return replace(first if cameras.unit == "metric" else first.scaled(1 / near), unit="metric")
