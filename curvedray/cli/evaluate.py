@@ -2,9 +2,12 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from curvedray.evaluate.matching import Job
 
 
 def register(app: typer.Typer) -> None:
@@ -44,8 +47,16 @@ def evaluate(
         typer.Option(help="Folder of reference videos: adds PSNR, SSIM and GeoCalib's errors.", exists=True),
     ] = None,
     radial: Annotated[
-        Path | None, typer.Option(help="Folder of supplied distance maps, .npy (T, H, W): adds adherence.", exists=True)
+        Path | None,
+        typer.Option(
+            help="Supplied distance maps (.npz, .npy) named as the videos, or one for all: adds adherence; needs no "
+            "cameras.",
+            exists=True,
+        ),
     ] = None,
+    side_by_side: Annotated[
+        bool, typer.Option("--side-by-side", help="Each folder is a method: one table and page for all of them.")
+    ] = False,
     against: Annotated[
         Path | None, typer.Option(help="Another report of the same clips: adds paired differences.", exists=True)
     ] = None,
@@ -67,13 +78,15 @@ def evaluate(
 
     from curvedray.cli import console
     from curvedray.cli.progress import progress_bar
-    from curvedray.errors import quoted
+    from curvedray.errors import InputError, quoted
     from curvedray.evaluate.estimators import choose_estimator, make_estimator
     from curvedray.evaluate.html_page import template, write_report
     from curvedray.evaluate.matching import match
     from curvedray.evaluate.report import Report, compare, to_dict, to_markdown
     from curvedray.evaluate.results import ClipResult
     from curvedray.evaluate.run import score_folder
+    from curvedray.evaluate.side_by_side import method_names, write_side_by_side
+    from curvedray.evaluate.side_by_side import to_markdown as side_by_side_table
     from curvedray.files import check_writable
 
     def say(line: str) -> None:
@@ -81,34 +94,57 @@ def evaluate(
 
     template()  # what is missing, and a folder that cannot be written to, are said before hours of scoring
     check_writable(output / "index.html")
-    jobs = match(
-        videos, cameras, reference, radial, lambda video: say(f"not scored, no cameras beside it: {quoted(video)}")
-    )
+    methods = method_names(videos) if side_by_side else {"": None}
+    if side_by_side and against is not None:
+        raise InputError("--against", "one method", "--side-by-side")
+    jobs_of = {
+        name: match(
+            videos if place is None else [place],
+            *(cameras, reference, radial),
+            lambda video: say(f"not scored, no cameras or map for it: {quoted(video)}"),
+        )
+        for name, place in methods.items()
+    }
     if estimator is None:
-        estimator = choose_estimator([job.video for job in jobs], recovered is not None)
+        every = [job for jobs in jobs_of.values() for job in jobs]
+        estimator = choose_estimator([job.video for job in every], recovered is not None)
         say(f"cameras recovered by {estimator}; --estimator names another")
     engine = make_estimator(estimator, recovered, vipe_command, accept_noncommercial)
     stride = stride or (4 if estimator == "embedded" else 1)
     named = {"format": camera_format, "lens": lens}
     options = {name: value for name, value in named.items() if value is not None}
-    with progress_bar("scoring") as tick:
-        scored = 0
 
-        def done(result: ClipResult, resumed: bool) -> None:
-            nonlocal scored
-            scored += 1
-            if result.failure:
-                say(f"{quoted(result.clip)}: failed, {quoted(result.failure)}")
-            if result.suspect:
-                say(f"{quoted(result.clip)}: suspicious, {quoted(result.suspect)}")
-            tick(scored, len(jobs), f"scored {quoted(result.clip)}" + (" (as before)" if resumed else ""))
+    def report_of(name: str, jobs: "list[Job]") -> Report:
+        with progress_bar(f"scoring {name}".strip()) as tick:
+            scored = 0
 
-        tick(0, len(jobs))
-        results = score_folder(jobs, engine, stride, output, done, **options)
-    report = Report(results, engine.name, engine.version, engine.floor, stride)
-    if against:
-        report = replace(report, against=str(against), differences=compare(report, against))
-    write_report(report, output, {job.clip: job for job in jobs})
+            def done(result: ClipResult, resumed: bool) -> None:
+                nonlocal scored
+                scored += 1
+                if result.failure:
+                    say(f"{quoted(result.clip)}: failed, {quoted(result.failure)}")
+                if result.suspect:
+                    say(f"{quoted(result.clip)}: suspicious, {quoted(result.suspect)}")
+                tick(scored, len(jobs), f"scored {quoted(result.clip)}" + (" (as before)" if resumed else ""))
+
+            tick(0, len(jobs))
+            results = score_folder(jobs, engine, stride, output / name, done, **options)
+        report = Report(results, engine.name, engine.version, engine.floor, stride)
+        if against:
+            report = replace(report, against=str(against), differences=compare(report, against))
+        write_report(report, output / name, {job.clip: job for job in jobs})
+        return report
+
+    reports = {name: report_of(name, jobs) for name, jobs in jobs_of.items()}
+    if side_by_side:
+        write_side_by_side(reports, output)
+        if as_json:
+            typer.echo(json.dumps({name: to_dict(one)["table"] for name, one in reports.items()}, indent=1))
+        else:
+            Console(highlight=False).print(Markdown(side_by_side_table(reports)))
+            say(f"The page: {quoted(output / 'index.html')}")
+        return
+    report = reports[""]
     if as_json:
         content = to_dict(report)
         del content["clips"]

@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 from curvedray.evaluate.figures import figures
 from curvedray.evaluate.matching import Job
+from curvedray.evaluate.metrics import geometry
 from curvedray.evaluate.report import (
     ARROWS,
     Report,
@@ -34,7 +35,7 @@ from curvedray.files import whole_file
 from curvedray.inputs import MB
 
 if TYPE_CHECKING:
-    from jinja2 import Template
+    from jinja2 import Environment, Template
 
 CARD_METRICS = ("CamMC", "RotErr", "TransErr", "Rotation")  # first among a clip's numbers
 TILES = ("Rotation", "CamMC", "Gravity", "Ray", "AbsRel (pixel)")
@@ -63,6 +64,7 @@ def to_html(report: Report, videos: Mapping[str, str] | None = None) -> str:
         style=files("curvedray").joinpath("assets/report.css").read_text(encoding="utf-8"),
         frames=frames_text(report.stride).capitalize(),
         tiles=_tiles(report),
+        validity=geometry.VALIDITY if report.has_distances else "",
         rows=_rows(report) if report.scored else [],
         differences=_differences(report),
         clips=[_card(result, report.stride, (videos or {}).get(result.clip, "")) for result in report.worst_first()],
@@ -72,11 +74,15 @@ def to_html(report: Report, videos: Mapping[str, str] | None = None) -> str:
 @cache
 def template() -> "Template":
     """The page's template; without jinja2 a sentence, which a command asks for before it starts its work."""
+    return environment().from_string(files("curvedray").joinpath("assets/report.html").read_text(encoding="utf-8"))
+
+
+def environment() -> "Environment":
+    """Where templates are read: every value is escaped, and a name that is not there is an error."""
     needed("jinja2")
     from jinja2 import Environment, StrictUndefined
 
-    text = files("curvedray").joinpath("assets/report.html").read_text(encoding="utf-8")
-    return Environment(autoescape=True, undefined=StrictUndefined).from_string(text)
+    return Environment(autoescape=True, undefined=StrictUndefined)
 
 
 def link_video(job: Job, folder: Path) -> str:

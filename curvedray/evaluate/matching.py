@@ -7,7 +7,7 @@ is safe in any folder. Hidden files, whose names start with a dot, are temporari
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,33 +56,47 @@ def match(
     """A job for every video, in order of name. A video without a camera file keeps None, and counts as failed.
 
     Without `cameras` each video's are in `<name>-cameras.json` beside it; a folder's videos that have none are not
-    clips (sheets, comparisons) and go to `left_out`.
+    clips (sheets, comparisons) and go to `left_out`. One that has a map in `radial` needs no cameras: it is scored by
+    its distances alone.
     """
     found = video_files(videos)
-    paths = cameras_beside(found, videos, left_out) if cameras is None else named_cameras(cameras, found)
+    maps = _maps(radial, found) if radial else {}
+    paths = cameras_beside(found, videos, left_out, maps) if cameras is None else named_cameras(cameras, found)
     if cameras is None:
         found = {clip: found[clip] for clip in paths}
     references = named_files(reference, VIDEOS, "reference videos") if reference else {}
-    maps = named_files(radial, MAPS, "radial maps") if radial else {}
     return [
         Job(clip, path, paths.get(clip), references.get(clip), maps.get(clip)) for clip, path in sorted(found.items())
     ]
 
 
+def _maps(radial: Path, videos: dict[str, Path]) -> dict[str, Path]:
+    """A folder's maps by clip, or one file for all. NAME-map.npz is NAME's, as `curvedray generate` writes it."""
+    if radial.is_file():
+        return dict.fromkeys(videos, radial)
+    files = [file for file in _listed(radial, MAPS) if not file.stem.endswith("-radii")] if radial.is_dir() else []
+    marked = [file for file in files if file.stem.endswith("-map")]
+    maps = _unique((i for i in files if i not in marked), "radial maps") | _unique(marked, "radial maps", ("-map",))
+    if not videos.keys() & maps.keys():
+        expected = f"maps in {radial} named as the videos are ({next(iter(videos))}.npz, for one)"
+        raise InputError("radial maps", expected, ", ".join(sorted(maps)[:3]) or "none")
+    return maps
+
+
 def cameras_beside(
-    videos: dict[str, Path], named: Sequence[Path], left_out: Callable[[Path], None]
+    videos: dict[str, Path], named: Sequence[Path], left_out: Callable[[Path], None], maps: Mapping[str, Path]
 ) -> dict[str, Path | None]:
-    """`<name>-cameras.json` of every video that has one, or that was named itself and not only its folder."""
+    """`<name>-cameras.json` of every video that has one or a map, or that was named itself, not by its folder."""
     found: dict[str, Path | None] = {}
     for clip, video in videos.items():
         beside = video.with_name(f"{video.stem}{MARKS[0]}.json")
         if os.path.lexists(beside):
             found[clip] = beside
-        elif video in named:
+        elif video in named or clip in maps:
             found[clip] = None
         else:
             left_out(video)
-    if not any(found.values()):
+    if not any(found.values()) and not maps.keys() & found.keys():
         first = next(iter(videos.values()))
         expected = f"a camera file beside each video ({quoted(first.stem)}{MARKS[0]}.json)"
         raise InputError("cameras", expected, "none", "Name a folder of them, or one for all, with --cameras.")

@@ -30,7 +30,7 @@ EVERY_METRIC = (
 )
 ARROWS = {"lower": "↓", "higher": "↑", "neither": ""}
 LATEX_ARROWS = {"lower": r" $\downarrow$", "higher": r" $\uparrow$", "neither": ""}
-WORST_BY = ("CamMC", "RotErr", "Gravity", "Ray", "AbsRel (pixel)")
+WORST_BY = ("CamMC", "RotErr", "Gravity", "Ray", "AbsRel (pixel)", "AbsRel (token)")
 
 
 @dataclass(frozen=True)
@@ -96,6 +96,11 @@ class Report:
         return self.failed + sorted(
             self.scored, key=lambda result: (not result.suspect, -value_of(result, metric, 0.0))
         )
+
+    @property
+    def has_distances(self) -> bool:
+        """Whether any clip was scored against a map of distances."""
+        return any(score.metric.startswith(geometry.ABS_REL.name) for score in self.scores)
 
     @property
     def sorted_by(self) -> str:
@@ -209,6 +214,7 @@ def to_markdown(report: Report) -> str:
         lines.append(markdown_table(["metric", "unit", *report.groups], rows))
         known = [(metric, definition_of(metric)) for metric in metrics]
         lines += ["", *(f"- **{name}**: {metric.definition}" for name, metric in known if metric)]
+        lines += ["", geometry.VALIDITY] if report.has_distances else []
     if report.differences:
         lines += [
             "",

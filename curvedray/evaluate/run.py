@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from curvedray.cameras import Cameras, Lens
+from curvedray.cameras.named_lenses import named_lens
 from curvedray.errors import InputError
 from curvedray.evaluate.estimators import Estimate, Estimator
 from curvedray.evaluate.estimators.protocol import at_stride
@@ -78,6 +79,8 @@ def score_clip(job: Job, estimator: Estimator, stride: int, **camera_options: An
     pictures = thumbnails(video)
     try:
         check_stride(len(video), stride)
+        if job.cameras is None and job.radial is not None:
+            return _by_distances_alone(job, estimator, video, stride, camera_options, pictures)
         whole = _requested(job, video, camera_options)
         cameras, frames = _at_stride(whole, len(video), stride), np.ascontiguousarray(video[::stride])
         described = _describe(cameras)
@@ -98,6 +101,25 @@ def score_clip(job: Job, estimator: Estimator, stride: int, **camera_options: An
         reason = f"{estimator.name} recovered nothing to score this clip by"
         return replace(result, failure=reason, thumbnails=pictures)
     return replace(result, note=answer.note, suspect=answer.suspect, thumbnails=pictures)
+
+
+def _by_distances_alone(
+    job: Job, estimator: Estimator, video: np.ndarray, stride: int, options: dict[str, Any], pictures: list[str]
+) -> ClipResult:
+    """A clip without cameras, against its map: the lens is the one that was named, or unknown."""
+    frames = np.ascontiguousarray(video[::stride])
+    shown = video if estimator.every_frame else frames
+    name = options.get("lens")
+    known = None if name is None else named_lens(name, video.shape[2], video.shape[1])
+    answer = _estimate(estimator, shown, known, job.clip)
+    result = ClipResult(job.clip, thumbnails=pictures)
+    if isinstance(answer, Failure):
+        return replace(result, failure=answer.reason)
+    if answer.radial is None:
+        reason = f"{estimator.name} recovers no distances, and there are no cameras to score the rest by"
+        return replace(result, failure=reason)
+    scores = _against_files(replace(job, reference=None), answer, estimator, frames, stride)
+    return replace(result, scores=scores, note=answer.note, suspect=answer.suspect)
 
 
 def check_stride(frames: int, stride: int) -> None:

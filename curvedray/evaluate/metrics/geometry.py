@@ -9,6 +9,8 @@ positive). Pixel level is the map as it is, token level after 16 x 16 average po
 from dataclasses import dataclass
 
 import numpy as np
+import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Num
 
 from curvedray.errors import InputError
@@ -20,6 +22,10 @@ DELTA_1 = Metric("delta_1", "share", "higher", "Mean over frames of the share wi
 JITTER = Metric("Scale Jitter", "-", "lower", "Median over frames of |s_t+1 - s_t|, linear.")
 SSI_L1 = Metric("SSI-L1", "-", "lower", "Mean absolute difference after removing each map's median and mean deviation.")
 METRICS = (SILOG, ABS_REL, DELTA_1, JITTER)
+VALIDITY = (
+    "A distance counts where both maps have one: finite, positive, and in the supplied map within 20 m and marked "
+    "valid; a token's is the mean of its valid pixels, and an estimate of another size is brought to the map's."
+)
 LATENT, TOKEN = 4, 16  # video frames and pixels that a token stands for
 STATISTICS = ("median", "q1", "q3", "iqr")
 STABILITY = tuple(
@@ -72,16 +78,18 @@ def adherence_scores(
 ) -> list[Score]:
     """A clip's scores per pixel and per token; of an estimate that has only tokens, per token.
 
-    An estimate of fewer frames is of every stride-th, or of one per latent frame.
+    An estimate of fewer frames is of every stride-th, or of one per latent frame. One of another size of the same
+    shape is brought to the supplied map's: averaged over its valid pixels, or repeated.
     """
     steps = [step for step in (1, stride, LATENT) if len(supplied[::step]) == len(estimated)]
     if not steps:
         raise InputError("distance maps", f"{len(estimated)} frames, as were estimated", len(supplied))
     given = supplied[:: steps[0]]
-    patch = given.shape[1] // estimated.shape[1]
-    if patch and patch % TOKEN == 0:
-        tokens = pooled(given, patch), as_float64(estimated)
+    _check_one_shape(given, estimated)
+    if estimated.shape[1] * TOKEN <= given.shape[1]:  # an estimate of tokens
+        tokens = pooled_to(given, *estimated.shape[1:]), as_float64(estimated)
         return adherence(*tokens).scores(clip, "token") + stability_scores(clip, *tokens)
+    estimated = at_size(estimated, *given.shape[1:])
     tokens = pooled(given), pooled(estimated)
     pixels = [*adherence(given, estimated).scores(clip, "pixel"), SSI_L1.of(clip, mean_ssi_l1(given, estimated))]
     return pixels + adherence(*tokens).scores(clip, "token") + stability_scores(clip, *tokens)
@@ -104,16 +112,37 @@ def stability_scores(
 
 
 def pooled(radius: Num[Array, "t h w"], patch: int = TOKEN) -> Float[np.ndarray, "t rows cols"]:
-    """Average over the valid pixels of every patch; NaN where a patch has none."""
+    """Average over the valid pixels of every patch; NaN where a patch has none. Sides need not divide by it."""
+    _, height, width = radius.shape
+    return pooled_to(radius, max(1, round(height / patch)), max(1, round(width / patch)))
+
+
+def pooled_to(radius: Num[Array, "t h w"], rows: int, cols: int) -> Float[np.ndarray, "t rows cols"]:
+    """Average over the valid pixels of rows x cols patches, which share a pixel where sides do not divide."""
+    x = torch.from_numpy(as_float64(radius))
+    valid = torch.from_numpy(positive(x.numpy()))
+    share = F.adaptive_avg_pool2d(valid.double(), (rows, cols))
+    total = F.adaptive_avg_pool2d(torch.where(valid, x, 0.0), (rows, cols))
+    return torch.where(share > 0, total / share.clamp_min(1e-12), torch.nan).numpy()
+
+
+def at_size(radius: Num[Array, "t h w"], height: int, width: int) -> Float[np.ndarray, "t rows cols"]:
+    """A map at another size: averaged over valid pixels where it is larger, repeated where it is smaller."""
     x = as_float64(radius)
-    frames, height, width = x.shape
-    if height % patch or width % patch:
-        raise InputError("distance map", f"a height and width that divide by {patch}", f"{height} x {width}")
-    valid = positive(x)
-    shape = (frames, height // patch, patch, width // patch, patch)
-    count = valid.reshape(shape).sum((2, 4))
-    total = np.where(valid, x, 0.0).reshape(shape).sum((2, 4))
-    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    if x.shape[1:] == (height, width):
+        return x
+    if x.shape[1] >= height and x.shape[2] >= width:
+        return pooled_to(x, height, width)
+    return F.interpolate(torch.from_numpy(x)[:, None], (height, width), mode="nearest-exact")[:, 0].numpy()
+
+
+def _check_one_shape(a: Num[Array, "t h w"], b: Num[Array, "s i j"]) -> None:
+    """Sizes may differ, shapes may not: one picture would be stretched over the other."""
+    (h, w), (i, j) = a.shape[1:], b.shape[1:]
+    # Tokens round a side by up to half of one, which is much of a small grid.
+    if abs(np.log((w / h) / (j / i))) > 0.05 + 0.5 / min(i, j):
+        fix = "Crop the map as the video is cropped: curvedray radial convert --size."
+        raise InputError("distance maps", f"the shape of the video, {j} x {i} at any scale", f"{w} x {h}", fix)
 
 
 def mean_ssi_l1(supplied: Num[Array, "t h w"], estimated: Num[Array, "s i j"]) -> float:
