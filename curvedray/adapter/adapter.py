@@ -31,10 +31,17 @@ class Adapter(nn.Module):
     for pictures. `accepts_radial_maps` says that it was trained with MixForcing; `notes` travel in its file.
     """
 
-    def __init__(self, transformer: nn.Module, config: AdapterConfig | None = None, *, seed: int = 0):
+    def __init__(
+        self,
+        transformer: nn.Module,
+        config: AdapterConfig | None = None,
+        *,
+        seed: int = 0,
+        base: BaseIdentity | None = None,  # the transformer it was trained on, where its file says so
+    ):
         super().__init__()
         self.config = config or AdapterConfig()
-        self.base = BaseIdentity.of(transformer)
+        self.base = base or BaseIdentity.of(transformer)
         self.accepts_radial_maps = False
         self.notes: dict[str, Any] = {}
         self.predictions: dict[int, RadialInterval] = {}

@@ -58,8 +58,7 @@ def load_adapter(path: str | Path, transformer: nn.Module, *, any_weights: bool 
     if header is None:
         return ucpe_adapter(weights, transformer, name)
     check_base(header.base, BaseIdentity.of(transformer), any_weights)
-    adapter = Adapter(transformer, header.config)
-    adapter.base = header.base
+    adapter = Adapter(transformer, header.config, base=header.base)
     _fill(adapter, weights, name)
     adapter.accepts_radial_maps, adapter.notes = header.accepts_radial_maps, header.notes
     return adapter

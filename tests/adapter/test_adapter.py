@@ -145,7 +145,7 @@ def test_one_camera_for_all_clips_or_one_each() -> None:
         adapter.detach()
 
 
-def test_a_pose_a_frame_or_a_pose_a_latent_frame() -> None:
+def test_a_pose_per_frame_or_per_latent_frame() -> None:
     transformer = tiny_transformer()
     adapter = attached("crepe", transformer, woken=True)
     every = path(GRID.video_frames)

@@ -126,7 +126,7 @@ def test_one_camera_a_latent_frame():
         cameras_of(random_poses(16)).latent_frames(grid)
 
 
-def test_a_lens_a_frame_travels_with_its_frame():
+def test_a_lens_per_frame_travels_with_its_frame():
     fovs = torch.linspace(40, 120, 17, dtype=torch.float64)
     cameras = Cameras(Lens.from_fov(fovs, 0.5, 64, 48), random_poses(17))
     latent = cameras.latent_frames(TokenGrid.from_video(17, 48, 64))

@@ -268,7 +268,7 @@ def test_the_root_is_exact_and_its_slope_bounded():
 # -- batches and frames
 
 
-def test_a_lens_a_frame_meets_points_a_frame():
+def test_a_lens_per_frame_meets_points_per_frame():
     fovs, bends = torch.tensor([60.0, 90.0, 150.0]), torch.tensor([0.0, 0.5, 1.2])
     lens = Lens.from_fov(fovs, bends, 96, 64)
     points = directions(3 * 5 * 2).float().reshape(3, 5, 2, 3)

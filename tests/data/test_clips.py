@@ -94,7 +94,7 @@ def test_a_batch_keeps_every_clip_as_it_was():
 # -- order
 
 
-def test_each_clip_comes_once_an_epoch_in_an_order_that_depends_on_nothing_else():
+def test_each_clip_comes_once_per_epoch_in_an_order_that_depends_on_nothing_else():
     stream = [clip_number(position, 7, seed=3) for position in range(28)]
     for epoch in range(4):
         assert sorted(stream[7 * epoch : 7 * epoch + 7]) == list(range(7))

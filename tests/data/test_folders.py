@@ -318,15 +318,19 @@ def mutated(text, random):
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
 def test_no_mutated_table_is_a_traceback(tmp_path, kind):
     write_parts(tmp_path, 0)
-    random, path = Random(0), tmp_path / f"metadata.{kind}"
+    random, path, opened, read = Random(0), tmp_path / f"metadata.{kind}", 0, 0
     for _ in range(150):
         path.write_bytes(mutated(TABLE[kind == "jsonl"], random).encode("utf-8", "surrogatepass"))
         with contextlib.suppress(InputError):
             source = FolderFootage(tmp_path)
+            opened += 1
             for index in range(len(source)):
                 source.fingerprint(index)
                 with contextlib.suppress(InputError):
                     source[index]
+                    read += 1
+    assert 0 < opened < 150  # both ways were taken
+    assert read > 0
 
 
 def test_a_folder_is_written_whole_or_not_at_all(tmp_path, monkeypatch):

@@ -29,6 +29,7 @@ from curvedray.evaluate.scores import Failure
 from curvedray.files import write_tensors
 from curvedray.formats import write_cameras
 from curvedray.media.video import write_video
+from curvedray.models.open import load_model
 from curvedray.moves.trajectory import trajectory
 from curvedray.world.world import world_clip
 
@@ -284,5 +285,10 @@ def test_the_header_says_what_it_is(embedded, tmp_path):
     assert header["shape"]["themes"] == list(SMALL.themes)
 
 
-def test_the_grid_is_the_embedded_models():
-    assert (GRID.video_frames, GRID.rows * 16, GRID.cols * 16) == (17, 64, 96)
+def test_it_reads_the_clips_that_the_embedded_model_makes():
+    model = load_model("random")
+    own = model.defaults
+    assert model.grid_for(own.frames, own.height, own.width) == GRID
+    assert at_reading_size(torch.zeros(1, own.frames, own.height, own.width, 3, dtype=torch.uint8)).shape == (
+        *(1, 3, own.frames, own.height, own.width),
+    )

@@ -8,8 +8,10 @@ import torch
 from curvedray.errors import InputError
 from curvedray.generation.generate import generate
 from curvedray.generation.parts import Parts, load_parts
+from curvedray.generation.recipe import new_recipe
 from curvedray.generation.sampling import Given, film
 from curvedray.generation.shot import Shot
+from curvedray.models import interface
 from curvedray.models.embedded.known import MEANING, read_caption
 from curvedray.world.themes import WORDS
 from curvedray.world.world import scene
@@ -108,3 +110,17 @@ def test_nan_is_refused_with_its_cause() -> None:
     weight.data.fill_(float("nan"))
     with pytest.raises(InputError, match=f"adapter's weights {name}"):
         film(parts, shot)
+
+
+def test_weights_are_fingerprinted_when_read_and_when_attached_and_then_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Regression: five fingerprints per video, each over every tensor of the transformer."""
+    asked = []
+    fingerprint = interface.weights_fingerprint
+    monkeypatch.setattr(interface, "weights_fingerprint", lambda model: asked.append(model) or fingerprint(model))
+    parts = load_parts()
+    recipe = new_recipe(parts, "a red ball in a snowy courtyard", "pan left 10deg")
+    film(parts, recipe.shot)
+    assert len(asked) == 2
+    assert recipe.base == parts.base

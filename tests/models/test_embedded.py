@@ -59,6 +59,7 @@ def test_the_transformer_sees_unit_inputs_at_every_noise_level(model):
         clean, noise = torch.randn(2, 1, 6, 5, 8, 12, generator=generator)
         noisy = (1 - sigma) * 0.5 * clean + sigma * noise
         model.velocity(noisy, torch.tensor([sigma]), model.encode_text(["red ball"]))
+    assert len(seen) == 3
     assert all(abs(std - 1) < 0.05 for std in seen)
 
 

@@ -150,10 +150,14 @@ ODD = [
 def test_no_override_is_a_traceback():
     random, base = Random(0), recipe("embedded_mixforcing_block")
     keys = [*flattened(base.to_json()), "", "mixforcing", "adapter", "start", "a.b.c", "steps.more"]
+    taken = 0
     for _ in range(200):
         overrides = [f"{random.choice(keys)}{random.choice(['=', '=', ''])}{random.choice(ODD)}" for _ in range(2)]
         with contextlib.suppress(InputError):
-            Recipe.from_json(with_overrides(base, overrides).to_json())
+            changed = with_overrides(base, overrides)
+            assert Recipe.from_json(changed.to_json()) == changed
+            taken += 1
+    assert 0 < taken < 200  # some are refused, some are not
 
 
 @pytest.mark.parametrize(
