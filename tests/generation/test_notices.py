@@ -116,9 +116,13 @@ def test_weights_are_fingerprinted_when_read_and_when_attached_and_then_no_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Regression: five fingerprints per video, each over every tensor of the transformer."""
-    asked = []
-    fingerprint = interface.weights_fingerprint
-    monkeypatch.setattr(interface, "weights_fingerprint", lambda model: asked.append(model) or fingerprint(model))
+    asked, fingerprint = [], interface.weights_fingerprint
+
+    def counted(transformer: torch.nn.Module) -> str | None:
+        asked.append(transformer)
+        return fingerprint(transformer)
+
+    monkeypatch.setattr(interface, "weights_fingerprint", counted)
     parts = load_parts()
     recipe = new_recipe(parts, "a red ball in a snowy courtyard", "pan left 10deg")
     film(parts, recipe.shot)
