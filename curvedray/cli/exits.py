@@ -36,7 +36,7 @@ def run(app: typer.Typer, console: Console) -> None:
     try:
         with _terminable():
             try:
-                app()
+                app(prog_name="curvedray")  # also as `python -m curvedray`: completion goes by this name
             finally:
                 sys.stdout.flush()
     except InputError as error:

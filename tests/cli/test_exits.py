@@ -1,5 +1,6 @@
 """How commands end: one sentence for a mistake or a full device, nothing left behind when stopped."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -92,6 +93,14 @@ def test_notes_are_in_the_command_lines_words_too(tmp_path):
 
 def test_what_was_got_is_quoted_as_it_was():
     assert "got near=3" in as_options(InputError("file", "cameras", "near=3"), {"near": "--near"})
+
+
+def test_a_shell_completes_the_command():
+    """By its own name, however it was started: completion of `python -m curvedray` is nothing that a shell can do."""
+    shown = curvedray("--show-completion", "bash", capture_output=True).stdout
+    assert "complete -o default -F _curvedray_completion curvedray" in shown
+    typed = {"_CURVEDRAY_COMPLETE": "complete_bash", "COMP_WORDS": "curvedray cameras d", "COMP_CWORD": "2"}
+    assert curvedray(capture_output=True, env=os.environ | typed).stdout.split() == ["describe"]
 
 
 def test_the_options_are_those_of_the_command_that_was_run():
