@@ -80,6 +80,15 @@ def exists(path: str | Path) -> bool:
         return False
 
 
+def is_file(path: str | Path) -> bool:
+    """Whether a regular file can be seen at a path. `Path.is_file` throws at a name that is too long for the disk."""
+    return exists(path) and Path(path).is_file()
+
+
+def is_folder(path: str | Path) -> bool:
+    return exists(path) and Path(path).is_dir()
+
+
 def input_file(path: str | Path, what: str = "a file", limit: int | None = None) -> Path:
     """A regular file that is there, not empty and not larger than `limit` bytes; pipes and devices are refused."""
     path = Path(path)
@@ -212,6 +221,16 @@ def read_tensors(
     path = input_file(path, what, limit)
     with reading(str(path), f"{what}, complete", "Copy or download the file again."), safe_open(path, "pt") as file:
         return {name: file.get_tensor(name) for name in file.keys()}, dict(file.metadata() or {})  # noqa: SIM118
+
+
+def read_header(path: str | Path, what: str = "a safetensors file") -> tuple[list[str], dict[str, str]]:
+    """The names of a safetensors file's tensors and the text entries of its header; no tensor is read."""
+    needed("safetensors")
+    from safetensors import safe_open
+
+    path = input_file(path, what, LARGEST_TENSORS)
+    with reading(str(path), f"{what}, complete", "Copy or download the file again."), safe_open(path, "pt") as file:
+        return list(file.keys()), dict(file.metadata() or {})
 
 
 def megabytes(count: float) -> str:

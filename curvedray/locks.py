@@ -11,6 +11,7 @@ from pathlib import Path
 
 from curvedray.errors import InputError
 from curvedray.files import LEFTOVER, writing
+from curvedray.inputs import exists
 
 log = logging.getLogger(__name__)
 LOCK = ".lock"
@@ -43,7 +44,7 @@ def lock_folder(folder: Path, what: str, fix: str) -> Iterator[None]:
 
 def check_unlocked(folder: Path, what: str, fix: str) -> None:
     """Refuse a folder that somebody is writing in, before any work is done for it."""
-    if (folder / LOCK).exists():
+    if exists(folder / LOCK):
         with lock_folder(folder, what, fix):
             pass
 

@@ -1,17 +1,29 @@
 """What a user hands us: refused in a sentence, before it costs memory or time."""
 
 import errno
+import importlib
 import io
 import json
 import os
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from curvedray.errors import LONGEST_QUOTE, InputError, quoted
 from curvedray.files import whole_file
-from curvedray.inputs import input_file, megabytes, parsed_json, read_arrays, read_json, read_tensors, read_text
+from curvedray.inputs import (
+    input_file,
+    is_file,
+    is_folder,
+    megabytes,
+    parsed_json,
+    read_arrays,
+    read_json,
+    read_tensors,
+    read_text,
+)
 
 
 def npy_header(shape, descr="<f4"):
@@ -119,3 +131,38 @@ def test_a_full_disk_is_a_sentence_wherever_a_file_is_written(tmp_path):
 def test_sizes_read_as_a_person_says_them():
     sizes = (20, 5_000, 51_000, 999_999, 1.6e6, 25e6, 6.3e9)
     assert [megabytes(size) for size in sizes] == ["0.1 KB", "5.0 KB", "51 KB", "1.0 MB", "1.6 MB", "25 MB", "6.3 GB"]
+
+
+READERS = {
+    "curvedray.adapter.file": "read_adapter",
+    "curvedray.data.folders": "FolderFootage",
+    "curvedray.evaluate.estimators.embedded": "load_reader",
+    "curvedray.evaluate.matching": "camera_files",
+    "curvedray.formats": "read_cameras",
+    "curvedray.generation.recipe": "read_recipe",
+    "curvedray.media.video": "read_video",
+    "curvedray.models.embedded.model": "load_embedded",
+    "curvedray.models.open": "load_model",
+    "curvedray.radial.convert": "read_sequence",
+    "curvedray.radial.map": "read_radial_map",
+}
+
+
+@pytest.mark.parametrize("ending", ["", ".safetensors", ".npz"])
+@pytest.mark.parametrize("module", READERS)
+def test_a_name_too_long_for_the_disk_is_a_sentence(module, ending):
+    """Regression: `Path.is_dir` and its kin throw at such a name; at every other that is not there they answer no."""
+    if module == "curvedray.models.open":
+        pytest.importorskip("diffusers")
+    read = getattr(importlib.import_module(module), READERS[module])
+    name = "x" * 300 + ending
+    with pytest.raises(InputError):
+        read(name if module == "curvedray.models.open" else Path(name))
+
+
+def test_is_file_and_is_folder_answer_for_any_name(tmp_path):
+    assert is_folder(tmp_path)
+    assert not is_file(tmp_path)
+    for name in ("x" * 300, "a\0b", tmp_path / "missing"):
+        assert not is_file(name)
+        assert not is_folder(name)

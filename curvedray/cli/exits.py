@@ -26,6 +26,7 @@ from curvedray.extras import missing_extra
 LONGEST_NOTE = 2000  # characters
 MISTAKE, INTERRUPTED, TERMINATED = 2, 130, 143
 FULL = (errno.ENOSPC, errno.EDQUOT)
+OF_THE_MACHINE = (errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO, errno.ELOOP, errno.EMFILE)
 ARGUMENT = re.compile(r"(?<![\w-])([a-z_]+)=(True\b)?")  # near=, any_weights=True: an argument as Python has it
 
 
@@ -50,6 +51,9 @@ def run(app: typer.Typer, console: Console) -> None:
         _silence_stdout()
         sys.exit(1)
     except OSError as error:
+        if error.errno in OF_THE_MACHINE and error.filename is not None:
+            said = InputError(os.fsdecode(error.filename), "a file or folder to use", os.strerror(error.errno))
+            _refuse(console, str(said))
         if error.errno not in FULL:
             raise
         _silence_stdout()

@@ -89,6 +89,7 @@ def run(
     from rich.markdown import Markdown
 
     from curvedray.cli import console
+    from curvedray.cli.progress import progress_bar
     from curvedray.errors import InputError
     from curvedray.evaluate.estimators import make_estimator
     from curvedray.paper.experiment import check_ready, load, plan
@@ -106,5 +107,6 @@ def run(
         raise InputError("--scale", "which model to run it with", "nothing", fix)
     engine = make_estimator(estimator)
     console.print(plan(experiment, folder), markup=False)
-    page = run_experiment(entry, experiment, engine, folder, lambda line: console.print(line, markup=False))
+    with progress_bar(name) as tick:
+        page = run_experiment(entry, experiment, engine, folder, lambda line: console.print(line, markup=False), tick)
     Console(highlight=False).print(Markdown(page))

@@ -40,7 +40,7 @@ def transfer(
     from curvedray.evaluate.label import TEACHERS
     from curvedray.generation.parts import SHIPPED, load_parts
     from curvedray.generation.write import check_output
-    from curvedray.inputs import input_file
+    from curvedray.inputs import input_file, is_file
     from curvedray.transfer import transfer as run
 
     input_file(source, "a video")
@@ -50,7 +50,7 @@ def transfer(
     if cameras is not None and estimate is not None:
         raise InputError("cameras", "--cameras or --estimate", "both")
     beside = source.with_name(f"{source.stem}-cameras.json")
-    cameras = beside if cameras is None and estimate is None and beside.is_file() else cameras
+    cameras = beside if cameras is None and estimate is None and is_file(beside) else cameras
     follows = adapter if adapter is not None or model else str(SHIPPED["embedded-map"])
     engine = make_estimator(teacher, accept_noncommercial=accept_noncommercial, weights=weights)
     judge = None if estimate is None else make_estimator(estimate)

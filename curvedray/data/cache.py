@@ -14,7 +14,6 @@ from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
-from safetensors import safe_open
 from torch import Tensor
 
 from curvedray.cameras import Cameras, Lens
@@ -22,7 +21,7 @@ from curvedray.data.clips import Clip, FootageSource, VideoShape, encoded
 from curvedray.data.fingerprint import fingerprint
 from curvedray.errors import InputError
 from curvedray.files import write_tensors
-from curvedray.inputs import parsed_json, read_tensors, reading
+from curvedray.inputs import parsed_json, read_header, read_tensors, reading
 from curvedray.locks import lock_folder, remove_leftovers
 from curvedray.models.interface import VideoModel
 
@@ -143,13 +142,11 @@ def _probe(model: VideoModel) -> Float[Tensor, " numbers"]:
 
 def _is_whole(path: Path) -> bool:
     """Whether a clip's file is there and sound; safetensors compares its length with what its header promises."""
-    if not path.is_file():
-        return False
     try:
-        with reading(str(path), "a whole file"), safe_open(path, "pt") as file:
-            return set(_FIELDS) <= set(file.keys()) and "clip" in (file.metadata() or {})
+        names, header = read_header(path, "a clip of a cache")
     except InputError:
-        return False  # cut short: it is made again
+        return False  # missing or cut short: it is made
+    return set(_FIELDS) <= set(names) and "clip" in header
 
 
 def _write_clip(clip: Clip, path: Path, dtype: torch.dtype) -> None:

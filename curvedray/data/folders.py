@@ -21,7 +21,7 @@ from curvedray.data.tables import Row, loose_rows, number_value, table_rows, tex
 from curvedray.errors import InputError
 from curvedray.files import plain_name, scratch_folder, whole_file
 from curvedray.formats import cameras_of_video, write_cameras
-from curvedray.inputs import read_json, reading
+from curvedray.inputs import is_folder, read_json, reading
 from curvedray.media.video import read_video, write_video
 from curvedray.radial.map import read_radial_map
 
@@ -98,7 +98,7 @@ class FolderFootage:
     """
 
     def __init__(self, folder: Path, labels: Path | None = None):
-        if not folder.is_dir():
+        if not is_folder(folder):
             raise InputError("data", "a folder", f"{folder}, which is not one")
         self.folder = folder
         self._fingerprints: dict[int, str] = {}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from curvedray.errors import InputError, quoted
-from curvedray.inputs import reading
+from curvedray.inputs import is_file, is_folder, reading
 
 VIDEOS = (".mp4", ".mov", ".mkv", ".webm", ".avi", ".gif")
 CAMERAS = (".json", ".txt", ".npy", ".npz", ".csv")
@@ -105,7 +105,7 @@ def cameras_beside(
 
 def named_cameras(cameras: Path, videos: dict[str, Path]) -> dict[str, Path]:
     """A folder's camera files by clip, or one file for every clip."""
-    if cameras.is_file():
+    if is_file(cameras):
         return dict.fromkeys(videos, cameras)
     paths = camera_files(cameras)
     if not videos.keys() & paths.keys():
@@ -137,7 +137,7 @@ def camera_files(folder: Path) -> dict[str, Path]:
 
 
 def named_files(folder: Path, endings: tuple[str, ...], what: str) -> dict[str, Path]:
-    if not folder.is_dir():
+    if not is_folder(folder):
         raise InputError(what, "a folder", folder)
     return _unique(_listed(folder, endings), what)
 

@@ -14,7 +14,7 @@ from curvedray.evaluate.results import ClipResult
 from curvedray.evaluate.run import METRICS, PROTOCOL
 from curvedray.evaluate.scores import Cell, Metric, Score, group_by
 from curvedray.evaluate.statistics import Interval, bootstrap, paired_difference
-from curvedray.inputs import read_json, reading
+from curvedray.inputs import is_file, is_folder, read_json, reading
 from curvedray.tables import markdown_table, plain
 
 EVERY_METRIC = (
@@ -120,8 +120,8 @@ def definition_of(metric: str) -> Metric | None:
 
 def compare(report: Report, other: Path) -> list[Difference]:
     """Paired differences from another report of the same clips, which must have been scored in the same way."""
-    path = other / "scores.json" if other.is_dir() else other
-    if not path.is_file():
+    path = other / "scores.json" if is_folder(other) else other
+    if not is_file(path):
         raise InputError("other report", "a folder that `curvedray evaluate` wrote, with scores.json", other)
     content = read_json(path, "a report's scores")
     theirs: dict[str, dict[str, float]] = {}

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from curvedray.cameras import TokenGrid
 from curvedray.errors import InputError
 from curvedray.extras import needed
-from curvedray.inputs import first_line, parsed_json, read_text
+from curvedray.inputs import exists, first_line, is_file, is_folder, parsed_json, read_text
 from curvedray.models.flow import TRAIN_TIMESTEPS
 from curvedray.models.interface import Defaults
 
@@ -214,14 +214,14 @@ def _compression(config: dict[str, Any]) -> tuple[int, int]:
 def _check_index(path: Path, local_only: bool) -> None:
     """Look at model_index.json, a few lines, before gigabytes of weights are loaded."""
     index = path / "model_index.json"
-    is_hub_id = not (path.is_absolute() or path.exists() or str(path).startswith(".") or len(path.parts) != 2)
+    is_hub_id = not (path.is_absolute() or exists(path) or str(path).startswith(".") or len(path.parts) != 2)
     if is_hub_id:
         try:
             record = WanPipeline.load_config(str(path), local_files_only=local_only)
         except (OSError, ValueError):
             return  # loading says what is wrong with a hub id, and what to do
-    elif not index.is_file():
-        got = "a folder without it" if path.is_dir() else "nothing there"
+    elif not is_file(index):
+        got = "a folder without it" if is_folder(path) else "nothing there"
         fix = "Pass the folder that holds it, or a hub id such as Wan-AI/Wan2.1-T2V-1.3B-Diffusers."
         raise InputError(f"model {path}", "a folder with a model_index.json", got, fix)
     else:

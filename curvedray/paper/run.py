@@ -5,7 +5,7 @@ Every step leaves files and is skipped if they are there, so that a stopped run 
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from curvedray.paper.items import Item
 from curvedray.paper.tables import side_by_side
 from curvedray.radial.map import RadialMap
 from curvedray.tables import markdown_table
+from curvedray.training.log import Say, Tick, no_say, no_tick
 from curvedray.training.loop import train
 from curvedray.training.process import Process
 from curvedray.training.recipe import Recipe
@@ -40,9 +41,17 @@ BATCH = 16  # clips generated at once
 
 
 def run_experiment(
-    entry: Item, experiment: Experiment, estimator: Estimator, out: Path, say: Callable[[str], None] = lambda line: None
+    entry: Item,
+    experiment: Experiment,
+    estimator: Estimator,
+    out: Path,
+    say: Say = no_say,
+    tick: Tick = no_tick,
 ) -> str:
-    """The finished table as Markdown, also written to `out` with everything that led to it."""
+    """The finished table as Markdown, also written to `out` with everything that led to it.
+
+    `say` hears of every stage, `tick(done, total, words)` of the steps of those that are long.
+    """
     shape_of = next(iter(experiment.rows.values()))
     clips = held_out_clips(shape_of, experiment.clips)
     for clip in clips:
@@ -51,9 +60,9 @@ def run_experiment(
     for name, recipe in experiment.rows.items():
         recipe, folder = with_folder(recipe, out)
         say(f"{name}: training, {recipe.steps} steps")
-        weights = train_row(recipe, folder)
+        weights = train_row(recipe, folder, say, tick)
         say(f"{name}: generating {len(clips)} clips")
-        generate_row(recipe, weights, clips, folder / "videos")
+        generate_row(recipe, weights, clips, folder / "videos", tick)
         say(f"{name}: scoring")
         jobs = match([folder / "videos"], out / "cameras")
         results = score_folder(jobs, estimator, experiment.stride, folder)
@@ -85,7 +94,7 @@ def held_out_clips(recipe: Recipe, count: int) -> list[WorldClip]:
     return [world_clip(index, "test", shape.frames, shape.height, shape.width) for index in range(count)]
 
 
-def train_row(recipe: Recipe, out: Path) -> Path | None:
+def train_row(recipe: Recipe, out: Path, say: Say = no_say, tick: Tick = no_tick) -> Path | None:
     """Train the row's adapter, unless it was trained before; the backbone alone needs none."""
     weights = out / "adapter.safetensors"
     if recipe.adapter.method == "none":
@@ -93,13 +102,23 @@ def train_row(recipe: Recipe, out: Path) -> Path | None:
     if not weights.is_file():
         process = Process(recipe, out)
         model = load_model(recipe.model, device=process.device)
-        source, _ = open_clips(recipe.data, model, out, held_out=recipe.validation_clips)
-        if train(recipe, model, source, out, process, resume=True).weights is None:
+        source, _ = open_clips(
+            recipe.data,
+            model,
+            out,
+            held_out=recipe.validation_clips,
+            tick=lambda done, total: tick(done, total, "clips into the cache"),
+        )
+        if recipe.data.cache != "off":  # everything is encoded, and these rows are not validated
+            model.release(text=True, vae=True)
+        if train(recipe, model, source, out, process, resume=True, tick=tick, say=say).weights is None:
             raise KeyboardInterrupt
     return weights
 
 
-def generate_row(recipe: Recipe, weights: Path | None, clips: list[WorldClip], folder: Path) -> None:
+def generate_row(
+    recipe: Recipe, weights: Path | None, clips: list[WorldClip], folder: Path, tick: Tick = no_tick
+) -> None:
     """Write a video per test clip: its caption, its cameras, and a seed that all rows share."""
     missing = [(seed, clip) for seed, clip in enumerate(clips) if not (folder / f"{clip.id}.mp4").is_file()]
     if not missing:
@@ -107,6 +126,7 @@ def generate_row(recipe: Recipe, weights: Path | None, clips: list[WorldClip], f
     model = load_model(recipe.model, device="cuda" if torch.cuda.is_available() else "cpu")
     adapter = None if weights is None else load_adapter(weights, model.transformer).attach(model.transformer)
     for first in range(0, len(missing), BATCH):
+        tick(first, len(missing), "generating")
         seeds, some = zip(*missing[first : first + BATCH], strict=True)
         near = [RadialMap.from_metric(clip.radius, clip.valid).near for clip in some]
         paths, captions = [clip.cameras for clip in some], [clip.caption for clip in some]

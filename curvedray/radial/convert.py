@@ -16,7 +16,7 @@ from torch import Tensor
 from curvedray.cameras import Cameras, Lens
 from curvedray.errors import InputError
 from curvedray.files import named_file, whole_file
-from curvedray.inputs import read_arrays
+from curvedray.inputs import is_file, is_folder, read_arrays
 from curvedray.radial.depth_files import ENDINGS, read_frame, write_exr, write_png16
 from curvedray.radial.map import LARGEST_MAP, RadialMap
 
@@ -84,7 +84,7 @@ def metres_per_unit(scale: str | float) -> float:
 def read_sequence(path: str | Path, channel: str | None = None) -> Float[Tensor, "t h w"]:
     """The frames of a folder in the order of their numbers, one file, or a whole .npy / .npz; NaN where unknown."""
     path = Path(path)
-    if path.suffix.lower() in (".npy", ".npz") and path.is_file():
+    if path.suffix.lower() in (".npy", ".npz") and is_file(path):
         arrays = read_arrays(path, "distances", LARGEST_MAP)
         named = [name for name in ("radius", "depth", "depths", "array") if name in arrays]
         if len(arrays) > 1 and not named:
@@ -95,7 +95,7 @@ def read_sequence(path: str | Path, channel: str | None = None) -> Float[Tensor,
             raise InputError(str(path), "numbers of shape (frames, height, width)", f"{stored.dtype} {stored.shape}")
         values = torch.from_numpy(stored.astype(np.float32))
         return torch.where(torch.isfinite(values) & (values > 0), values, torch.nan)
-    files = _frame_files(path) if path.is_dir() else [path]
+    files = _frame_files(path) if is_folder(path) else [path]
     pictures = [read_frame(file, channel) for file in files]
     odd = next(
         (file for file, picture in zip(files, pictures, strict=True) if picture.shape != pictures[0].shape), None

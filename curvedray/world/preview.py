@@ -26,6 +26,7 @@ from curvedray.world.world import scene_from_caption
 
 NEAR = 3.0  # metres: in the preview's own room a near distance reaches exactly to the ball in its middle
 MOST_PIXELS = 500_000_000  # of all frames: some ten gigabytes while they are drawn
+LARGEST_FRAME = 4096 * 4096  # pixels: some two gigabytes
 LONGEST_PATH = 10_000.0  # metres from the first camera; farther out there is nothing to see
 SHEET_FRAMES, SHEET_COLUMNS, SHEET_WIDTH = 8, 4, 400  # frames in all, frames per row, largest width of each in pixels
 ROOM = Room(
@@ -77,10 +78,13 @@ def preview(
 
 def check_pixels(frames: int, width: int, height: int) -> None:
     """Refuse more than can be drawn in memory."""
+    if width * height > LARGEST_FRAME:
+        expected, fix = f"at most {LARGEST_FRAME:,} pixels per frame", "Ask for a smaller size."
+        raise InputError("preview", expected, f"{width} x {height}, {width * height:,}", fix)
     if frames * width * height > MOST_PIXELS:
         got = f"{frames} frames of {width} x {height}"
         fix = "Ask for a smaller size or fewer frames."
-        raise InputError("preview", f"at most {MOST_PIXELS} pixels in all", got, fix)
+        raise InputError("preview", f"at most {MOST_PIXELS:,} pixels in all", got, fix)
 
 
 def render_caption(text: str, cameras: Cameras, seed: int = 0) -> Rendered:
@@ -163,7 +167,7 @@ def _sheet(frames: Tensor, cameras: Cameras, title: str) -> Tensor:
     small = frames[torch.from_numpy(chosen)]
     if small.shape[2] > SHEET_WIDTH:
         shape = (max(1, round(small.shape[1] * SHEET_WIDTH / small.shape[2])), SHEET_WIDTH)
-        small = F.interpolate(small.movedim(-1, 1).float(), shape, mode="area").round().to(torch.uint8).movedim(1, -1)
+        small = torch.cat([_shrunk(frame[None], shape) for frame in small])
     columns = math.ceil(len(chosen) / math.ceil(len(chosen) / SHEET_COLUMNS))
     upper = contact_sheet(small.contiguous(), columns, [f"frame {i}" for i in chosen])
     width, height = max(upper.shape[1], 640), 360
@@ -174,6 +178,10 @@ def _sheet(frames: Tensor, cameras: Cameras, title: str) -> Tensor:
     sheet[: upper.shape[0], : upper.shape[1]] = upper
     sheet[upper.shape[0] :] = lower
     return sheet
+
+
+def _shrunk(frames: UInt8[Tensor, "t h w 3"], shape: tuple[int, int]) -> UInt8[Tensor, "t y x 3"]:
+    return F.interpolate(frames.movedim(-1, 1).float(), shape, mode="area").round().to(torch.uint8).movedim(1, -1)
 
 
 def _pictured(lens: Lens) -> range:

@@ -24,6 +24,7 @@ from curvedray.world.scene import FIRST_THING, FLOOR, SKY, Scene, Thing
 from curvedray.world.shading import shade
 
 CHUNK = 1 << 15  # rays at once: a chunk's arrays fit the second-level cache
+LENS_CHUNK = 1 << 20  # pixels a lens makes rays for at once, in half a gigabyte
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,10 +81,16 @@ def _rays(lens: Lens, samples: int) -> _Rays:
     centers = pixel_centers(lens.size, lens.focal).reshape(-1, 2)
     steps = (torch.arange(samples, dtype=torch.float64) + 0.5) / samples - 0.5
     offsets = torch.stack(torch.meshgrid(steps, steps, indexing="xy"), -1).reshape(-1, 1, 2)
-    fine, fine_exist = lens.unproject(centers + offsets)
-    centre, centre_exists = lens.unproject(centers)
-    first = np.ascontiguousarray(np.moveaxis(fine.float().numpy(), -1, 0))
-    return _Rays(first, fine_exist.numpy(), np.ascontiguousarray(centre.numpy().T), centre_exists.numpy())
+    pixels, rays = len(centers), samples * samples
+    fine, fine_exist = np.empty((3, rays, pixels), np.float32), np.empty((rays, pixels), bool)
+    centre, centre_exists = np.empty((3, pixels)), np.empty(pixels, bool)
+    for start in range(0, pixels, LENS_CHUNK):
+        part = slice(start, start + LENS_CHUNK)
+        found, exist = lens.unproject(centers[part] + offsets)
+        fine[:, :, part], fine_exist[:, part] = np.moveaxis(found.numpy(), -1, 0), exist.numpy()
+        found, exist = lens.unproject(centers[part])
+        centre[:, part], centre_exists[part] = found.numpy().T, exist.numpy()
+    return _Rays(fine, fine_exist, centre, centre_exists)
 
 
 def _frame(scene: Scene, pose: ndarray, rays: _Rays, size: tuple[int, int]) -> tuple[ndarray, ndarray, ndarray]:

@@ -1,14 +1,18 @@
 """How commands end: one sentence for a mistake or a full device, nothing left behind when stopped."""
 
+import errno
 import os
 import signal
 import subprocess
 import sys
 
 import pytest
+import typer
+from rich.console import Console
 
 from curvedray.cli import COMMANDS, app
 from curvedray.cli.exits import _options, as_options, in_options
+from curvedray.cli.exits import run as run_app
 from curvedray.errors import InputError
 
 STOPPED = "stopped; nothing half-written was left behind"
@@ -33,6 +37,28 @@ def test_a_full_standard_output_is_one_sentence():
     (line,) = run.stderr.splitlines()
     assert line.startswith("error: ")
     assert "No space left on device" in line
+
+
+@pytest.mark.parametrize("number", [errno.ENAMETOOLONG, errno.EACCES, errno.EIO])
+def test_what_the_machine_refuses_is_one_sentence(number, monkeypatch, capsys):
+    broken = typer.Typer()
+
+    @broken.command()
+    def fail() -> None:
+        raise OSError(number, os.strerror(number), "some [/b] file")
+
+    monkeypatch.setattr(sys, "argv", ["curvedray"])
+    with pytest.raises(SystemExit) as leaving:
+        run_app(broken, Console(stderr=True, soft_wrap=True))
+    assert leaving.value.code == 2
+    expected = f"error: some [/b] file: expected a file or folder to use, got {os.strerror(number)}\n"
+    assert capsys.readouterr().err == expected
+
+
+def test_a_folder_of_data_whose_name_is_too_long_is_one_sentence():
+    answer = curvedray("data", "check", "x" * 300, capture_output=True)
+    assert answer.returncode == 2
+    assert "Traceback" not in answer.stderr
 
 
 def test_a_reader_that_leaves_early_is_no_error():

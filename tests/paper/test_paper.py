@@ -14,6 +14,7 @@ from curvedray.errors import InputError
 from curvedray.evaluate.estimators import Estimate
 from curvedray.evaluate.statistics import Interval, average_rank
 from curvedray.formats import read_cameras
+from curvedray.models.embedded.model import EmbeddedModel
 from curvedray.paper import items as paper
 from curvedray.paper import values as paper_values
 from curvedray.paper.experiment import Experiment, check_ready, load
@@ -173,16 +174,25 @@ class Nearly:
 
 
 @pytest.mark.whole
-def test_an_experiment_trains_generates_scores_and_resumes(tmp_path):
+def test_an_experiment_trains_generates_scores_and_resumes(tmp_path, monkeypatch):
     experiment = load("lenses", "embedded")
     experiment = replace(experiment, rows={name: experiment.rows[name] for name in ("none", "ucpe", "crepe")}, clips=1)
     experiment = experiment.changed(["model=random", "steps=1", "batch=1", "data.clips=1", "every.validate=0", "ema=0"])
     said: list[str] = []
-    first = run_experiment(paper.item("lenses"), experiment, Nearly(tmp_path / "cameras"), tmp_path, said.append)
+    ticks: list[tuple[int, int, str]] = []
+    released: list[dict[str, bool]] = []
+    monkeypatch.setattr(EmbeddedModel, "release", lambda self, **which: released.append(which))
+    first = run_experiment(
+        *(paper.item("lenses"), experiment, Nearly(tmp_path / "cameras"), tmp_path),
+        said.append,
+        lambda *tick: ticks.append(tick),
+    )
+    assert {words.split()[0] for _, _, words in ticks} == {"clips", "loss", "generating"}  # nobody waits in silence
+    assert released == 2 * [{"text": True, "vae": True}]  # encoders take no room while a row is trained
     assert "Every trained row: 1 steps of batch 1" in first
     assert "Differences from ucpe, clip by clip" in first
     assert "| crepe | Rotation ↓ | 1 |" in first
-    assert len(said) == 9
+    assert len([line for line in said if line.split(": ")[0] in experiment.rows]) == 9
     record = json.loads((tmp_path / "results.json").read_text())
     assert record["failed"] == {"none": [], "ucpe": [], "crepe": []}
     files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.mp4")}

@@ -332,17 +332,19 @@ class NamesOfFiles:
 
     def _readers(self) -> list[Any]:
         from curvedray.adapter.file import read_adapter
+        from curvedray.data.folders import FolderFootage
         from curvedray.evaluate.estimators.embedded import load_reader
         from curvedray.formats import read_cameras, read_lens
         from curvedray.generation.recipe import read_recipe
         from curvedray.media.image import read_image
         from curvedray.media.video import read_notes, read_video
         from curvedray.models.embedded.model import load_embedded
+        from curvedray.radial.convert import read_sequence
         from curvedray.radial.map import read_radial_map
 
         return [
             *(read_adapter, load_reader, read_cameras, read_lens, read_recipe, read_image, read_notes),
-            *(read_video, load_embedded, read_radial_map),
+            *(read_video, load_embedded, read_radial_map, read_sequence, FolderFootage),
         ]
 
     def attack(self, chance: Random) -> None:

@@ -142,7 +142,7 @@ def test_the_command_reads_camera_files_and_captions(run, tmp_path):
         ("--move", "static", "--camera", "x.json"),
         ("--move", "static", "--option", "unit=near"),
         ("--move", "static", "--scene", "9" * 5000),
-        ("--move", "fly away"),
+        ("--move", "juggle"),
         ("--move", "static", "--lens", "fish"),
         ("--move", "static", "--size", "huge"),
         ("--move", "static", "--size", "99999x99999"),
@@ -170,6 +170,16 @@ def test_a_folder_where_the_sheet_goes_is_told_first(run, tmp_path, monkeypatch)
     (tmp_path / "a.png").mkdir()
     with pytest.raises(InputError, match=r"a\.png: expected the name of a file to write, got a folder"):
         raise run("--move", "static", "-o", "a.mp4").exception
+
+
+@pytest.mark.parametrize(
+    ("size", "frames", "expected"), [("8192x8192", "1", "16,777,216 pixels per frame"), ("1920x1080", "500", "in all")]
+)
+def test_more_than_memory_holds_is_refused_before_it_is_drawn(run, monkeypatch, size, frames, expected):
+    """Regression: one frame of 8192 x 8192 took 30 GB."""
+    monkeypatch.setattr("curvedray.world.preview.render_frames", None)
+    with pytest.raises(InputError, match=f"at most .*{expected}"):
+        raise run("--move", "static", "--size", size, "--frames", frames, "-o", "a.mp4").exception
 
 
 @pytest.mark.parametrize("ending", ["webm", "gif"])

@@ -123,6 +123,16 @@ def test_beyond_the_image_circle_it_is_black_and_has_no_distance():
     assert not seen.valid[0][outside].any()
 
 
+def test_rays_made_piece_by_piece_draw_the_same_picture(monkeypatch):
+    scene, cameras = Scene(ROOM, (BALL,)), Cameras(LENSES["fisheye"], torch.eye(4)[None], "metric")
+    whole = render(scene, cameras)
+    monkeypatch.setattr("curvedray.world.raycast.LENS_CHUNK", 100)
+    pieces = render(scene, cameras)
+    assert (whole.frames.int() - pieces.frames.int()).abs().max() <= 1
+    assert torch.equal(whole.surface, pieces.surface)
+    torch.testing.assert_close(whole.radius, pieces.radius)
+
+
 def test_a_lens_may_change_from_frame_to_frame():
     zoom = LENSES["wide"].zoomed(torch.tensor([1.0, 1.3]))
     both = render(Scene(ROOM, (BALL,)), Cameras(zoom, path((0, 0, 0), (0, 0, 0)), "metric"))
