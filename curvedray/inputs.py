@@ -212,15 +212,16 @@ def _check_total(path: str | Path, what: str, total: int, limit: int) -> None:
 
 
 def read_tensors(
-    path: str | Path, what: str = "a safetensors file", limit: int = LARGEST_TENSORS
+    path: str | Path, what: str = "a safetensors file", limit: int = LARGEST_TENSORS, only: Collection[str] = ()
 ) -> tuple[dict[str, "Tensor"], dict[str, str]]:
-    """Every tensor of a safetensors file, and the text entries of its header."""
+    """Every tensor of a safetensors file, or those that `only` names; and the text entries of its header."""
     needed("safetensors")
     from safetensors import safe_open
 
     path = input_file(path, what, limit)
     with reading(str(path), f"{what}, complete", "Copy or download the file again."), safe_open(path, "pt") as file:
-        return {name: file.get_tensor(name) for name in file.keys()}, dict(file.metadata() or {})  # noqa: SIM118
+        names = [name for name in file.keys() if not only or name in only]  # noqa: SIM118
+        return {name: file.get_tensor(name) for name in names}, dict(file.metadata() or {})
 
 
 def read_header(path: str | Path, what: str = "a safetensors file") -> tuple[list[str], dict[str, str]]:

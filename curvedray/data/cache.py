@@ -214,8 +214,9 @@ class CachedClips:
     def share_known(self, index: int) -> float:
         """Share of a clip's tokens that have a radial target; of the file only that is read."""
         expected = "a clip's parts in its file of the cache"
-        with reading(self._names[index], expected), safe_open(self._files[index], "pt") as file:
-            return float(file.get_tensor("radius_known").float().mean())
+        with reading(self._names[index], expected):
+            read, _ = read_tensors(self._files[index], "a clip of a cache", only=("radius_known",))
+            return float(read["radius_known"].float().mean())
 
     def name_of(self, index: int) -> str:
         return self._names[index]
