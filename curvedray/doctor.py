@@ -17,6 +17,16 @@ ENOUGH_DISK = 1.0  # GiB free; a report or a short run's checkpoints take less
 PIP = f"{shlex.quote(sys.executable)} -m pip install"
 
 
+# Teachers of distances: the package each needs beside ours, its weights' licence, and how to get it.
+TEACHERS: dict[str, tuple[str | None, str, str]] = {
+    "embedded": (None, "Apache-2.0, for clips of the embedded model's world", ""),
+    "depth-anything": ("transformers", "Apache-2.0, small weights from the hub", f"{PIP} 'curvedray[wan]'"),
+    "colmap": ("pycolmap", "BSD-3-Clause, no weights, needs known cameras", f"{PIP} 'curvedray[sfm]'"),
+    "unik3d": ("unik3d", "CC BY-NC 4.0", f"{PIP} git+https://github.com/lpiccinelli-eth/UniK3D"),
+    "unidepth": ("unidepth", "CC BY-NC 4.0", f"{PIP} git+https://github.com/lpiccinelli-eth/UniDepth"),
+}
+
+
 @dataclass(frozen=True)
 class Finding:
     """One line of the examination; `fix` is a command, empty where nothing is to be mended."""
@@ -30,7 +40,8 @@ class Finding:
 
 def examine() -> list[Finding]:
     """Everything worth knowing before work begins, the best news first."""
-    return [_python(), _torch(), _threads(), _accelerator(), _compiler(), _memory(), _disk(), *_extras()]
+    machine = [_python(), _torch(), _threads(), _accelerator(), _compiler(), _memory(), _disk()]
+    return [*machine, *_extras(), *_teachers()]
 
 
 def _python() -> Finding:
@@ -104,6 +115,17 @@ def _extras() -> list[Finding]:
         found = "; ".join(filter(None, [present, f"missing {', '.join(missing)}" if missing else ""]))
         fix = f"{PIP} 'curvedray[{extra}]'" if missing else ""
         findings.append(Finding(f"extra: {extra}", not missing, found, purpose, fix))
+    return findings
+
+
+def _teachers() -> list[Finding]:
+    """Who can label videos with distances here. One that is not installed is no fault: `embedded` always is."""
+    purpose, findings = "curvedray radial label, transfer and evaluate --radial", []
+    for name, (package, licence, how) in TEACHERS.items():
+        version = None if package is None else _version(package)
+        ok = package is None or version is not None
+        found = f"{package} {version}" if version else "in the package" if ok else f"{package} is not installed"
+        findings.append(Finding(f"teacher: {name}", True, f"{found}; {licence}", purpose, "" if ok else how))
     return findings
 
 

@@ -79,3 +79,11 @@ def test_the_command_speaks_words_and_json():
     assert {"what", "ok", "found", "needed_for", "fix"} <= set(said[0])
     words = CliRunner().invoke(app, ["doctor"], env={"COLUMNS": "200"}).stdout
     assert all(finding["what"] in words and finding["fix"] in words for finding in said)
+
+
+def test_every_teacher_is_known():
+    from curvedray.evaluate.label import TEACHERS
+
+    lines = {finding.what: finding for finding in doctor.examine()}
+    assert {f"teacher: {name}" for name in TEACHERS} <= lines.keys()
+    assert lines["teacher: embedded"].fix == ""

@@ -45,6 +45,13 @@ def test_the_readmes_picture_is_this_example(tmp_path):
         assert (made.size, made.n_frames) == (shown.size, shown.n_frames)
 
 
+def test_the_docs_pictures_of_maps_are_this_example(tmp_path):
+    run("06_distance_maps.py", str(tmp_path))
+    for name in ("radial_block.png", "radial_edit.png"):
+        with Image.open(tmp_path / name) as made, Image.open(IMAGES / name) as shown:
+            assert made.size == shown.size
+
+
 def test_the_notebooks_cells_run_in_order(tmp_path):
     notebook = json.loads((EXAMPLES / "notebook.ipynb").read_text())
     cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]

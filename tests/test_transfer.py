@@ -1,17 +1,22 @@
 """Motion transfer from end to end: source, cameras, map, video, scores; and sources that make no sense."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
+from tiny import footage
+from tiny_wan import tiny_wan, trained
 from typer.testing import CliRunner
 
 from curvedray.cli import app
 from curvedray.errors import InputError
 from curvedray.evaluate.estimators import make_estimator
+from curvedray.evaluate.estimators.perspective import Perspective
 from curvedray.formats import read_cameras, write_cameras
-from curvedray.generation.parts import load_parts
+from curvedray.generation.parts import Parts, load_parts
 from curvedray.generation.recipe import read_recipe
+from curvedray.generation.write import make_video
 from curvedray.media.video import read_video, write_video
 from curvedray.radial.map import read_radial_map
 from curvedray.transfer import _oddities, source_cameras, transfer
@@ -97,3 +102,32 @@ def test_what_is_missing_is_said_before_anything_is_filmed(source, parts, tmp_pa
             cameras=source.with_name("clip-cameras.json"),
         )
     assert not list(tmp_path.glob("x.mp4"))
+
+
+# -- on Wan's own classes, with tiny random weights
+
+
+def test_the_whole_transfer_runs_on_the_wan_path(tmp_path):
+    """Source, cameras, a teacher's map, a video by Wan's classes, scores: and the map is what the teacher saw."""
+    model = tiny_wan()
+    model.defaults = replace(model.defaults, frames=9, height=32, width=48, steps=2, guidance=1.0)
+    adapter = trained(model).attach(model.transformer)
+    clip = footage(0, radial=False)
+    video = write_video(clip.video, tmp_path / "source.mp4", 8, crf=4)
+    write_cameras(clip.cameras, tmp_path / "source-cameras.json")
+
+    def wall(frames, lens):
+        return torch.full(frames.shape[:3], 4.0)
+
+    teacher = Perspective(wall, "wall", "1", "Apache-2.0")
+    cameras = tmp_path / "source-cameras.json"
+    made = transfer(video, "a cat", Parts(model, adapter), teacher, tmp_path / "out.mp4", cameras=cameras)
+    assert read_video(made.files[0]).frames.shape == (9, 32, 48, 3)
+    map = read_radial_map(tmp_path / "out-stages" / "map.npz")
+    rays, _ = clip.cameras.lens.rays()
+    torch.testing.assert_close(map.radius[0], 4 / rays[..., 2], rtol=1e-3, atol=1e-3)
+    assert made.scores["abs_rel"] == pytest.approx(0, abs=1e-3)  # the teacher sees the same wall again
+    recipe = read_recipe(made.files[0])
+    parts = replace(Parts(model, adapter), radial=map, radial_source=recipe.radial)
+    make_video(parts, recipe, tmp_path / "again.mp4")
+    assert made.files[0].read_bytes() == (tmp_path / "again.mp4").read_bytes()

@@ -123,7 +123,9 @@ def convert(
 def label(
     videos: Annotated[list[Path], typer.Argument(help="Videos, or folders of them.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder of maps; a second run resumes in it.")],
-    teacher: Annotated[str, typer.Option(help="depth-anything, unidepth, unik3d or embedded.")] = "depth-anything",
+    teacher: Annotated[
+        str, typer.Option(help="depth-anything, unidepth, unik3d, colmap or embedded.")
+    ] = "depth-anything",
     cameras: Annotated[Path | None, typer.Option(help="Camera files, named as the videos, or one for all.")] = None,
     lens: Annotated[str | None, typer.Option(help="A lens by name, where no camera file says it.")] = None,
     weights: Annotated[str | None, typer.Option(help="The teacher's weights: a folder or a hub id.")] = None,
@@ -137,17 +139,14 @@ def label(
 
     from curvedray.cli import console
     from curvedray.cli.progress import progress_bar
-    from curvedray.evaluate.estimators import make_estimator
-    from curvedray.evaluate.label import TEACHERS, Label, label_videos
+    from curvedray.evaluate.label import Label, label_videos, make_teacher
     from curvedray.evaluate.matching import Job, match, video_files
 
-    if teacher not in TEACHERS:
-        raise InputError("--teacher", " or ".join(TEACHERS), teacher)
     if cameras is None:
         jobs = [Job(clip, path, None) for clip, path in sorted(video_files(videos).items())]
     else:
         jobs = match(videos, cameras)
-    engine = make_estimator(teacher, accept_noncommercial=accept_noncommercial, weights=weights)
+    engine = make_teacher(teacher, accept_noncommercial=accept_noncommercial, weights=weights)
     console.print(f"{teacher} {engine.version}, licence {getattr(engine, 'licence', '') or 'Apache-2.0'}", markup=False)
     with progress_bar("labelling") as tick:
         made: list[Label] = []

@@ -21,7 +21,7 @@ def transfer(
     estimate: Annotated[str | None, typer.Option(help="Who recovers the cameras: colmap or embedded.")] = None,
     lens: Annotated[str | None, typer.Option(help="The source's lens by name, where nothing else says it.")] = None,
     teacher: Annotated[
-        str, typer.Option(help="Who sees the distances: depth-anything, unidepth, unik3d, embedded.")
+        str, typer.Option(help="Who sees the distances: depth-anything, unidepth, unik3d, colmap, embedded.")
     ] = "embedded",
     weights: Annotated[str | None, typer.Option(help="The teacher's weights: a folder or a hub id.")] = None,
     move: Annotated[str | None, typer.Option(help="Another camera move, instead of the source's.")] = None,
@@ -37,7 +37,7 @@ def transfer(
     from curvedray.cli import console
     from curvedray.cli.progress import progress_bar
     from curvedray.evaluate.estimators import make_estimator
-    from curvedray.evaluate.label import TEACHERS
+    from curvedray.evaluate.label import make_teacher
     from curvedray.generation.parts import SHIPPED, load_parts
     from curvedray.generation.write import check_output
     from curvedray.inputs import input_file, is_file
@@ -45,14 +45,12 @@ def transfer(
 
     input_file(source, "a video")
     check_output(output)
-    if teacher not in TEACHERS:
-        raise InputError("--teacher", " or ".join(TEACHERS), teacher)
     if cameras is not None and estimate is not None:
         raise InputError("cameras", "--cameras or --estimate", "both")
     beside = source.with_name(f"{source.stem}-cameras.json")
     cameras = beside if cameras is None and estimate is None and is_file(beside) else cameras
     follows = adapter if adapter is not None or model else str(SHIPPED["embedded-map"])
-    engine = make_estimator(teacher, accept_noncommercial=accept_noncommercial, weights=weights)
+    engine = make_teacher(teacher, accept_noncommercial=accept_noncommercial, weights=weights)
     judge = None if estimate is None else make_estimator(estimate)
     parts = load_parts(model, follows)
     with progress_bar("transfer") as stage:

@@ -13,11 +13,11 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from curvedray.cameras import Cameras, Lens
 from curvedray.cameras.named_lenses import named_lens
 from curvedray.data.fingerprint import file_fingerprint, fingerprint
 from curvedray.errors import InputError
-from curvedray.evaluate.estimators.protocol import Estimator
+from curvedray.evaluate.estimators import make_estimator
+from curvedray.evaluate.estimators.protocol import Estimator, KnowsCameras
 from curvedray.evaluate.matching import Job
 from curvedray.evaluate.scores import Failure
 from curvedray.files import whole_file
@@ -26,7 +26,18 @@ from curvedray.inputs import read_json
 from curvedray.media.video import read_video
 from curvedray.radial.map import RadialMap, write_radial_map
 
-TEACHERS = ("depth-anything", "unidepth", "unik3d", "embedded")
+TEACHERS = ("depth-anything", "unidepth", "unik3d", "colmap", "embedded")
+
+
+def make_teacher(name: str, *, accept_noncommercial: bool = False, weights: str | None = None) -> Estimator:
+    """The named teacher. COLMAP teaches by triangulating between known cameras, where as a judge it recovers them."""
+    if name not in TEACHERS:
+        raise InputError("--teacher", " or ".join(TEACHERS), name)
+    if name == "colmap":
+        from curvedray.evaluate.estimators.triangulation import Triangulation
+
+        return Triangulation()
+    return make_estimator(name, accept_noncommercial=accept_noncommercial, weights=weights)
 
 
 @dataclass(frozen=True)
@@ -101,8 +112,12 @@ def label_clip(job: Job, teacher: Estimator, lens: str | None = None) -> tuple[R
     """One clip's map at the video's size, and what the teacher says of it."""
     video = read_video(job.video).frames
     count, height, width, _ = video.shape
-    known = _lens(job, lens, width, height)
-    answer = teacher.estimate(video.numpy(), known, job.clip)
+    cameras = None if job.cameras is None else cameras_of_video(job.cameras, width, height, lens=lens)
+    if isinstance(teacher, KnowsCameras) and cameras is not None:
+        answer = teacher.along(video.numpy(), cameras, job.clip)
+    else:
+        named = None if lens is None else named_lens(lens, width, height)
+        answer = teacher.estimate(video.numpy(), named if cameras is None else cameras.lens, job.clip)
     if isinstance(answer, Failure):
         raise InputError(job.clip, f"distances by {teacher.name}", answer.reason)
     if answer.radial is None:
@@ -116,11 +131,3 @@ def label_clip(job: Job, teacher: Estimator, lens: str | None = None) -> tuple[R
     if not map.valid.any():
         raise InputError(job.clip, "at least one distance", f"none that {teacher.name} knows")
     return map, answer.note
-
-
-def _lens(job: Job, name: str | None, width: int, height: int) -> Lens | None:
-    """The clip's lens: of its camera file, or by name; None where nobody says."""
-    if job.cameras is not None:
-        cameras: Cameras = cameras_of_video(job.cameras, width, height, lens=name)
-        return cameras.lens
-    return None if name is None else named_lens(name, width, height)

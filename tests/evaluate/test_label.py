@@ -6,14 +6,16 @@ from types import ModuleType
 
 import pytest
 import torch
+from textured_room import HALF, render
 
 from curvedray.cameras import Cameras, Lens
 from curvedray.cameras.named_lenses import named_lens
 from curvedray.errors import InputError
 from curvedray.evaluate.estimators.depth_anything import depth_of, load_depth_anything
 from curvedray.evaluate.estimators.perspective import Perspective
+from curvedray.evaluate.estimators.triangulation import Triangulation, triangulate
 from curvedray.evaluate.estimators.unidepth import load_unidepth, matrix, read_result
-from curvedray.evaluate.label import label_clip, label_videos
+from curvedray.evaluate.label import TEACHERS, label_clip, label_videos, make_teacher
 from curvedray.evaluate.matching import Job
 from curvedray.evaluate.scores import Failure
 from curvedray.formats import write_cameras
@@ -181,3 +183,62 @@ def test_unidepth_is_asked_as_its_own_code_asks(monkeypatch):
     assert answer.radial is not None
     rays, _ = lens.rays()
     torch.testing.assert_close(torch.from_numpy(answer.radial[0]).float(), 3 / rays[..., 2])
+
+
+# -- COLMAP: exact where two frames see the same point
+
+
+def sideways(frames, reach=0.6):
+    poses = torch.eye(4, dtype=torch.float64).repeat(frames, 1, 1)
+    poses[:, 0, 3] = torch.linspace(0, reach, frames)
+    return poses
+
+
+def test_two_rays_meet_in_the_point_they_see():
+    lens, poses = Lens.from_fov(150.0, 0.9, 96, 64).to(torch.float64), sideways(2)
+    points = torch.tensor([[0.2, 0.1, 3.0], [1.5, -0.5, 2.0], [0.3, 0.0, 400.0]], dtype=torch.float64)
+    seen = tuple(lens.project(points - pose[:3, 3])[0] for pose in poses)
+    (one, other), angle, good = triangulate(seen, (lens, lens), tuple(poses))
+    assert good.tolist() == [True, True, False]  # the last is too far to have an angle
+    assert (angle[:2] > 5).all()
+    torch.testing.assert_close(one[:2], points[:2].norm(dim=-1))
+    torch.testing.assert_close(other[:2], (points - poses[1, :3, 3])[:2].norm(dim=-1))
+    shifted = (seen[0], seen[1] + torch.tensor([0.0, 5.0]))
+    assert not triangulate(shifted, (lens, lens), tuple(poses))[2].any()  # rays that miss each other
+
+
+@pytest.mark.slow
+def test_colmap_teaches_sparse_distances_that_are_exact(tmp_path):
+    """A textured room through a fisheye: half of the distances are the wall's to a percent, nine in ten to six."""
+    lens, poses = Lens.from_fov(120.0, 0.6, 240, 160), sideways(5)
+    video = render(lens, poses)
+    cameras = Cameras(lens, poses.float(), "metric")
+    answer = Triangulation(1500).along(video, cameras)
+    assert not isinstance(answer, Failure)
+    rays, _ = lens.rays()
+    found = torch.from_numpy(answer.radial)
+    known = torch.isfinite(found)
+    assert 100 * len(video) < known.sum() < 0.1 * known.numel()
+    half = torch.tensor(HALF, dtype=torch.float64)
+    errors = []
+    for frame, pose in enumerate(poses):
+        directions = rays.double()
+        away = (torch.where(directions > 0, half, -half) - pose[:3, 3]) / directions
+        errors.append((found[frame] / away.min(-1).values - 1).abs()[known[frame]])
+    assert torch.cat(errors).median() < 0.01
+    assert torch.cat(errors).quantile(0.9) < 0.06
+    write_video(torch.from_numpy(video), tmp_path / "room.mp4", 8, crf=4)
+    write_cameras(cameras, tmp_path / "room-cameras.json")
+    map, note = label_clip(Job("room", tmp_path / "room.mp4", tmp_path / "room-cameras.json"), make_teacher("colmap"))
+    assert "points per frame" in note
+    assert map.valid.any()
+
+
+def test_colmap_needs_cameras_in_metres_and_every_teacher_has_a_name(job):
+    with pytest.raises(InputError, match="--cameras"):
+        label_clip(Job("clip", job.video, None), make_teacher("colmap"), "pinhole-70")
+    still = Cameras(Lens.from_fov(80, 0.0, 48, 32), torch.eye(4).repeat(3, 1, 1), "near")
+    with pytest.raises(InputError, match="poses in metres"):
+        Triangulation().along(torch.zeros(3, 32, 48, 3, dtype=torch.uint8).numpy(), still)
+    with pytest.raises(InputError, match=" or ".join(TEACHERS)):
+        make_teacher("oracle")

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float, UInt8
 from scipy.spatial.transform import Rotation, Slerp
 
-from curvedray.cameras import Lens
+from curvedray.cameras import Cameras, Lens
 from curvedray.cameras.other_lens_models import Radial
 from curvedray.errors import InputError
 from curvedray.evaluate.scores import Failure
@@ -61,6 +61,15 @@ class Estimator(Protocol):
 
     def estimate(self, video: Frames, lens: Lens | None = None, clip: str = "") -> Estimate | Failure:
         """`lens` is the requested one (at the video's size), for estimators that need it known."""
+        ...
+
+
+@runtime_checkable
+class KnowsCameras(Protocol):
+    """A teacher that uses the whole camera path, and not the lens alone."""
+
+    def along(self, video: Frames, cameras: Cameras, clip: str = "") -> Estimate | Failure:
+        """Distances of a video whose cameras are known, one per frame, on its pixels."""
         ...
 
 
