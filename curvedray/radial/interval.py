@@ -1,4 +1,4 @@
-"""The interval of distances that a token believes in: log radius, uniform on [mu - |sigma|, mu + |sigma|]."""
+"""The interval of distances at which a token may lie: log radius, uniform on [mu - |sigma|, mu + |sigma|]."""
 
 import math
 from dataclasses import dataclass

@@ -55,7 +55,7 @@ class Recipe:
     text_dropout: float = 0.0  # share of clips trained on the empty caption
     radial_weight: float = 1e-3
     radial_alpha: float = 1.0
-    radial_floor: float = 1e-3  # the least uncertainty the radial loss believes, in near distances; the paper's
+    radial_floor: float = 1e-3  # the smallest s that the radial loss divides by, in near distances; the paper's
     noisiest: float = 0.03  # share of draws, the noisiest, that the radial loss does not see
     mixforcing: MixForcing | None = None
     ema: float = 0.0  # decay of the average of weights that is kept and validated; 0: none
