@@ -49,6 +49,7 @@ def train(
 
     from curvedray.cli import console
     from curvedray.cli.progress import progress_bar
+    from curvedray.data.sources import check_source
     from curvedray.training.recipe import changed, with_overrides
     from curvedray.training.recipes import recipe
     from curvedray.training.run import Run
@@ -59,6 +60,8 @@ def train(
     options = {"data.source": data, "data.labels": labels, "model": model, "start": start}
     chosen = changed(recipe(name), {key: value for key, value in options.items() if value is not None})
     chosen = with_overrides(chosen, overrides or [])
+    if not dry_run:  # what a run would take can be asked before its footage is there
+        check_source(chosen.data)
     run = Run.prepare(chosen, output or Path("runs") / chosen.name, tracker)
     if dry_run:
         found = {"recipe": chosen.to_json(), "estimate": run.expected.to_json()}

@@ -85,6 +85,12 @@ def video_shape(data: Data, model: VideoModel) -> VideoShape:
     return shape
 
 
+def check_source(data: Data) -> None:
+    """Refuse footage that is not there, before a model is loaded for it."""
+    if data.source not in WORLDS and not Path(data.source).is_dir():
+        raise InputError("data", f"a folder of clips, or {' or '.join(WORLDS)}", f"{data.source}, which is neither")
+
+
 def open_footage(
     source: str, shape: VideoShape, clips: int, split: Split = "train", labels: str | None = None
 ) -> FootageSource:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from curvedray.data.clips import ClipSource, HeldOut
-from curvedray.data.sources import open_clips, open_held_out, video_shape
+from curvedray.data.sources import check_source, open_clips, open_held_out, video_shape
 from curvedray.models.interface import VideoModel
 from curvedray.models.open import load_model
 from curvedray.training import loop
@@ -36,6 +36,7 @@ def train(
     total, words)` hears of every step, `say` of what happens.
     """
     chosen = changed(recipe_named(recipe) if isinstance(recipe, str) else recipe, changes or {})
+    check_source(chosen.data)
     run = Run.prepare(chosen, Path(out), tracker)
     run.check_folder()
     clips, held_out = run.open_clips(say=say)

@@ -91,6 +91,7 @@ def test_the_command_lists_recipes_and_refuses_mistakes(tmp_path):
         (["train", "quick", "--resume", "best"], "latest"),
         (["train", "quick", "--tracker", "paper"], "accelerate knows"),
         (["train", "quick", "--data", "nowhere", "model=random"], "nowhere"),
+        (["train", "quick", "--data", "nowhere", "model=not-there-either"], "nowhere"),  # before a model is loaded
         (["data", "check", "nowhere"], "nowhere"),
         (["data", "check", "world", "--size", "big"], "WIDTHxHEIGHT"),
         (["data", "check", "world", "--size", "17x64x96"], "The number of frames goes in --frames"),
