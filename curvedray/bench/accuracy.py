@@ -44,7 +44,7 @@ def coefficient_error(lens: Lens, grid: TokenGrid) -> tuple[float, float]:
     radii = breakpoints(mu.double(), sigma.double(), BREAKPOINTS).unflatten(1, (grid.frames, -1))
     errors, roundings = [], []
     keys = compiled.Keys(ones, compiled.radii_of(mu, sigma, BREAKPOINTS), compiled.Layout.of(geometry))
-    for query, turned in enumerate(keys.modulated(torch.float32)):
+    for query, (turned, _) in enumerate(keys.modulated(torch.float32)):
         exact = torch.cat(geometry.coefficients(radii, query), -1)[0]
         path = curved_path(radii, geometry.rays, geometry.query_from_source[query], geometry.lens[query])[0, ..., :3]
         theta = torch.einsum("spakc,cf->spacfk", path.float().double(), geometry.frequencies)

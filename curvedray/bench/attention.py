@@ -20,6 +20,7 @@ from curvedray.encoding.attention import CurvedEncoding, curved_ray_attention
 from curvedray.encoding.curved import default_frequencies
 from curvedray.encoding.kernels import compiled, eager
 
+ROTATED = "queries and values turned too"
 REAL, SMALL, TINY = TokenGrid(21, 30, 52), TokenGrid(8, 15, 26), TokenGrid(5, 8, 12)
 
 
@@ -43,6 +44,7 @@ class Scene:
         self.queries = TokenGrid(frames or grid.frames, grid.rows, grid.cols)
         generator = torch.Generator().manual_seed(0)
         self.cameras = moving_cameras(grid.frames, Lens.from_fov(150.0, 0.8))
+        self.seen = self.cameras[: self.queries.frames]
         self.q = torch.randn(1, 1, self.queries.tokens, DIM, generator=generator)
         self.k, self.v = torch.randn(2, 1, 1, grid.tokens, DIM, generator=generator)
         self.mu, self.sigma = intervals(grid.tokens)
@@ -60,23 +62,37 @@ class Scene:
         frames = q.chunk(self.queries.frames, -2)
         return torch.cat([F.scaled_dot_product_attention(frame, k, v) for frame in frames], -2)
 
-    def curved(self, q: Tensor, k: Tensor, v: Tensor, mu: Tensor, sigma: Tensor) -> Tensor:
+    def curved(self, q: Tensor, k: Tensor, v: Tensor, mu: Tensor, sigma: Tensor, *, rotations: bool = False) -> Tensor:
         """The drop-in call, which makes its encoding."""
-        seen = self.cameras[: self.queries.frames]
-        call = partial(curved_ray_attention, breakpoints=self.num, query_cameras=seen, query_grid=self.queries)
+        call = partial(curved_ray_attention, breakpoints=self.num, query_cameras=self.seen, query_grid=self.queries)
+        call = partial(call, query_rotation=rotations, value_rotation=rotations)
         return call(q, k, v, self.cameras, self.grid, mu, sigma, backend="fast")
+
+    def rotated(self, q: Tensor, k: Tensor, v: Tensor, mu: Tensor, sigma: Tensor) -> Tensor:
+        """The same with queries and values turned too."""
+        return self.curved(q, k, v, mu, sigma, rotations=True)
 
     def encoded(self, q: Tensor, k: Tensor, v: Tensor, mu: Tensor, sigma: Tensor) -> Tensor:
         """A block's call, whose encoding was made once for the pass."""
         return self.encoding.attention(q, k, v, mu, sigma)
+
+    def rotated_encoded(self, q: Tensor, k: Tensor, v: Tensor, mu: Tensor, sigma: Tensor) -> Tensor:
+        return self.rotated_encoding.attention(q, k, v, mu, sigma)
 
     def eager(self, q: Tensor, k: Tensor, v: Tensor, mu: Tensor, sigma: Tensor) -> Tensor:
         return eager.attention(q, k, v, self.encoding.geometry, mu, sigma, self.num)
 
     @cached_property
     def encoding(self) -> CurvedEncoding:
-        seen = self.cameras[: self.queries.frames]
-        make = partial(CurvedEncoding.between, breakpoints=self.num, query_cameras=seen, query_grid=self.queries)
+        return self._encoding(rotations=False)
+
+    @cached_property
+    def rotated_encoding(self) -> CurvedEncoding:
+        return self._encoding(rotations=True)
+
+    def _encoding(self, *, rotations: bool) -> CurvedEncoding:
+        make = partial(CurvedEncoding.between, breakpoints=self.num, query_cameras=self.seen, query_grid=self.queries)
+        make = partial(make, query_rotation=rotations, value_rotation=rotations)
         return make(self.cameras, self.grid, default_frequencies(self.grid, DIM), backend="fast")
 
     def forward(self, attend: Callable[..., Tensor]) -> Callable[[], Tensor]:
@@ -108,13 +124,17 @@ def measure(quick: bool = False) -> Iterator[Measurement]:
 def real_size(effort: Effort) -> Iterator[Measurement]:
     scene = Scene(REAL, effort.frames)
     size = f"21 x 30 x 52 tokens, K = 5, {effort.frames} query frames"
-    ways = {name: scene.forward(way) for name, way in (*two(scene), ("eager", scene.eager))}
+    ways = {name: scene.forward(way) for name, way in (*three(scene), ("eager", scene.eager))}
     times = interleaved(ways, effort.rounds)
-    yield Measurement(f"fast / plain attention, forward, {size}", ratio(times, "fast", "plain"), target=1.06)
+    what = f"fast / plain attention, forward, {size}"
+    yield Measurement(what, ratio(times, "fast", "plain"), target=1.06)
+    yield Measurement(f"{what}, {ROTATED}", ratio(times, "rotated", "plain"), target=1.06)
     yield Measurement(f"eager / plain attention, forward, {size}", ratio(times, "eager", "plain"), target=1.7)
     yield from floor(scene, times)
-    both = interleaved({n: scene.both_ways(way) for n, way in two(scene)}, max(2, effort.rounds // 2))
-    yield Measurement("the same, fast, forward + backward", ratio(both, "fast", "plain"), target=1.10)
+    both = interleaved({n: scene.both_ways(way) for n, way in three(scene)}, max(2, effort.rounds // 2))
+    what = f"fast / plain attention, forward + backward, {size}"
+    yield Measurement(what, ratio(both, "fast", "plain"), target=1.10)
+    yield Measurement(f"{what}, {ROTATED}", ratio(both, "rotated", "plain"), target=1.10)
 
 
 def two(scene: Scene) -> Iterator[tuple[str, Callable[..., Tensor]]]:
@@ -122,24 +142,35 @@ def two(scene: Scene) -> Iterator[tuple[str, Callable[..., Tensor]]]:
     yield "fast", scene.curved
 
 
+def three(scene: Scene) -> Iterator[tuple[str, Callable[..., Tensor]]]:
+    yield from two(scene)
+    yield "rotated", scene.rotated
+
+
 def small_size(effort: Effort) -> Iterator[Measurement]:
     scene = Scene(SMALL)
     for name, wrap in (("forward", scene.forward), ("forward + backward", scene.both_ways)):
-        times = interleaved({n: wrap(way) for n, way in two(scene)}, effort.small_rounds)
+        times = interleaved({n: wrap(way) for n, way in three(scene)}, effort.small_rounds)
         what = f"fast / plain attention, {name}, 8 x 15 x 26 tokens"
         yield Measurement(what, ratio(times, "fast", "plain"), target=1.25)
+        yield Measurement(f"{what}, {ROTATED}", ratio(times, "rotated", "plain"), target=1.25)
 
 
 def encoding_at_hand(effort: Effort) -> Iterator[Measurement]:
     """A block's call, on one thread, where fixed costs weigh most: its cameras were seen to before."""
     for grid, target in ((SMALL, 1.10), (TINY, 1.30)):
         scene = Scene(grid)
-        ways = {name: scene.forward(way) for name, way in (("plain", scene.plain), ("encoded", scene.encoded))}
+        calls = {
+            "plain": scene.forward(scene.plain),
+            "encoded": scene.forward(scene.encoded),
+            "rotated": scene.forward(scene.rotated_encoded),
+        }
         with threads(1):
-            times = interleaved(ways, effort.small_rounds * SMALL.tokens // grid.tokens)
+            times = interleaved(calls, effort.small_rounds * SMALL.tokens // grid.tokens)
         size = f"{grid.frames} x {grid.rows} x {grid.cols} tokens"
         what = f"fast, encoding at hand / plain attention, forward, one thread, {size}"
         yield Measurement(what, ratio(times, "encoded", "plain"), target=target)
+        yield Measurement(f"{what}, {ROTATED}", ratio(times, "rotated", "plain"), target=target)
 
 
 def digits() -> Iterator[Measurement]:
@@ -148,7 +179,11 @@ def digits() -> Iterator[Measurement]:
     pairs = [coefficient_error(Lens.from_fov(fov, xi), TokenGrid(2, 30, 52)) for fov, xi in ((90.0, 0.0), (150.0, 0.8))]
     yield Measurement("largest coefficient error against float64, radii to 20", max(e for e, _ in pairs), "", 2e-5)
     yield Measurement("the same, over what rounding coordinates alone costs", max(e / r for e, r in pairs), target=4.0)
-    yield Measurement("largest gradient error, relative", gradient_error(TokenGrid(2, 15, 26)), "", 5e-4)
+    grid = TokenGrid(2, 15, 26)
+    yield Measurement("largest gradient error, relative", gradient_error(grid), "", 5e-4)
+    yield Measurement(
+        f"largest gradient error, relative, {ROTATED}", gradient_error(grid, value_rotation=True), "", 5e-4
+    )
 
 
 def threading(effort: Effort) -> Iterator[Measurement]:

@@ -139,5 +139,5 @@ def modulate(
     """Turn the channel pairs (i, n + i) by their phasors; channels from 2n on pass through."""
     n = cos.shape[-1]
     first, second = x[..., :n].to(cos.dtype), x[..., n : 2 * n].to(cos.dtype)
-    turned = torch.cat([first * cos - second * sin, first * sin + second * cos], -1)
-    return torch.cat([turned.to(x.dtype), x[..., 2 * n :]], -1)
+    turned = (first * cos - second * sin, first * sin + second * cos)
+    return torch.cat([*(i.to(x.dtype) for i in turned), x[..., 2 * n :]], -1)

@@ -15,8 +15,7 @@ CHECKS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 PLAIN = ("-O1", "-g", "-std=c++17", "-pthread", "-Wno-psabi")
 WIDTHS = ((), ("-march=native",))  # vectors of 4, and of what this machine has
 
-# Every buffer is exactly as large as the kernel may touch, so that one byte beyond is found. Values that are turned
-# reach the kernel as further heads of the keys.
+# Every buffer is exactly as large as the kernel may touch, so that one byte beyond is found.
 DRIVER = r"""
 #include "@KERNEL@"
 #include <cstdio>
@@ -40,11 +39,14 @@ int main() {
     for (int64_t F : {1, 2, 7})
     for (int64_t spare : {0, 1, 5})
     for (int variant : {0, 1, 2, 3}) {
-        const int64_t batch = 1 + variant % 2, cameras = variant == 3 ? batch : 1, heads = 1 + cases % 3;
+        const int64_t batch = 1 + variant % 2, cameras = variant == 3 ? batch : 1, heads = 1 + cases % 2;
         const int64_t tokens = frames * patches, dim = 2 * A * C * F + spare;
         const int64_t size = batch * heads * tokens * dim;
+        const int64_t more = cases / 4 % 2 ? size : 0;  // values, turned in every variant of every other case
         auto keys = filled<float>(size, -1, 1), out = filled<float>(size, 0, 0);
         auto grad = filled<float>(size, -1, 1), grad_keys = filled<float>(size, 0, 0);
+        auto values = filled<float>(more, -1, 1), out_values = filled<float>(more, 0, 0);
+        auto turned_values = filled<float>(more, -1, 1), grad_values = filled<float>(more, 0, 0);
         auto radii = filled<double>(batch * K * tokens, variant == 2 ? 1e-15 : 0.05, variant == 2 ? 1e14 : 20);
         auto grad_radii = filled<double>(batch * K * tokens, 0, 0);
         auto rays = filled<double>(cameras * A * 3 * tokens, -1, 1);
@@ -53,10 +55,12 @@ int main() {
         auto poses = filled<double>(cameras * frames * 12, -away, away);
         auto lenses = filled<double>(cameras * 3, 0.3, 1.5);
         auto frequency = filled<double>(C * F, variant == 2 ? 0 : 0.1, variant == 2 ? 1e-9 : 160);
-        Problem p{keys.get(), radii.get(), rays.get(), exists.get(), poses.get(), lenses.get(), frequency.get(), batch,
-                  cameras, heads, tokens, patches, dim, K, A, C, F, 1 + cases % 3, nullptr};
-        curved_modulate(&p, out.get());
-        curved_modulate_backward(&p, grad.get(), grad_keys.get(), grad_radii.get());
+        Problem p{keys.get(), more ? values.get() : nullptr, radii.get(), rays.get(), exists.get(), poses.get(),
+                  lenses.get(), frequency.get(), batch, cameras, heads, tokens, patches, dim, K, A, C, F,
+                  1 + cases % 3, nullptr};
+        curved_modulate(&p, out.get(), out_values.get());
+        curved_modulate_backward(&p, grad.get(), turned_values.get(), grad_keys.get(), grad_values.get(),
+                                 grad_radii.get());
         cases++;
     }
     std::printf("%d\n", cases);

@@ -1,7 +1,7 @@
 """The compiled curved-ray attention: keys modulated in C++ for one query frame at a time, torch's own attention on top.
 
 Keys are modulated again in backward instead of being kept, so memory is that of one frame however long the video.
-Values that are turned too are further heads of the keys: one pass, the same coefficients, and one sum of gradients.
+Values that are turned too take the same pass: a phasor is computed once, and both add to the gradient of a radius.
 
     b batch   h head   q query frame   s source frame   p patch   a ray   k breakpoint   n token, ordered (s p)
 """
@@ -32,7 +32,7 @@ DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 MOST_HALF_TURNS = 2.0**20  # of a phase; the kernel's sine and cosine reduce phases exactly below 2^21
 FARTHEST, NEAREST = 1e15, 1e-15  # lengths whose squares the kernel can take for floats
 LARGEST_KEPT = 2**21  # floats of modulated keys for which a buffer is kept between calls: 8 MiB
-POINTERS = ("keys", "radii", "rays", "exists", "poses", "lenses", "frequency")
+POINTERS = ("keys", "values", "radii", "rays", "exists", "poses", "lenses", "frequency")
 SIZES = ("batch", "camera_batch", "heads", "tokens", "patches", "dim", "breakpoints", "rays_per_patch")
 COUNTS = ("coordinates", "frequencies", "threads")
 
@@ -50,12 +50,17 @@ class Problem(ctypes.Structure):
     ]
 
 
+@functools.cache
 def library() -> ctypes.CDLL | None:
     """The compiled kernel, built on the first call; None where it cannot be had."""
-    kernel = compiled(SOURCE, "curved")
+    return declared(compiled(SOURCE, "curved"))
+
+
+def declared(kernel: ctypes.CDLL | None) -> ctypes.CDLL | None:
+    """The same, told what its functions take: without it pointers are cut to 32 bits."""
     if kernel is not None:
-        kernel.curved_modulate.argtypes = [ctypes.POINTER(Problem), ctypes.c_void_p]
-        kernel.curved_modulate_backward.argtypes = [ctypes.POINTER(Problem), *3 * [ctypes.c_void_p]]
+        kernel.curved_modulate.argtypes = [ctypes.POINTER(Problem), *2 * [ctypes.c_void_p]]
+        kernel.curved_modulate_backward.argtypes = [ctypes.POINTER(Problem), *5 * [ctypes.c_void_p]]
     return kernel
 
 
@@ -108,26 +113,15 @@ def attention(
     """attention.reference_attention, with gradients to q, k, v, mu and sigma."""
     if torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v, mu, sigma)):
         return CurvedAttention.apply(q, k, v, mu, sigma, geometry, num, mask, turn_values, radii)
-    keys = Keys(stacked(k, v, turn_values), radii, Layout.of(geometry))
+    keys = Keys.of(k, v, turn_values, radii, Layout.of(geometry))
     return torch.cat([part for part, _ in _each_frame(keys, q, v, mask)], -2)
-
-
-def stacked(k: Float[Tensor, "b h n d"], v: Float[Tensor, "b h n d"], turn_values: bool) -> Float[Tensor, "b h2 n d"]:
-    """What the kernel turns: the keys, and with `turn_values` the values as further heads of theirs."""
-    return (torch.cat([k, v], 1) if turn_values else k).float().contiguous()
-
-
-def unstacked(turned: Float[Tensor, "b h2 n d"], v: Float[Tensor, "b h n d"]) -> tuple[Tensor, Tensor]:
-    """Keys, and values: those that were turned with them, or else v."""
-    heads = v.shape[1]
-    return (turned[:, :heads], turned[:, heads:]) if turned.shape[1] > heads else (turned, v)
 
 
 def _each_frame(keys: "Keys", q: Tensor, v: Tensor, mask: Mask | None) -> Iterator[tuple[Tensor, Tensor]]:
     """Each query frame's output, and the logarithms of its softmax's sums."""
     patches = q.shape[-2] // keys.layout.query_frames
-    for index, (queries, turned) in enumerate(zip(q.split(patches, -2), keys.modulated(v.dtype), strict=True)):
-        yield flash(queries, *unstacked(turned, v), attn_mask=added(mask, index, patches, q))
+    for index, (queries, (key, value)) in enumerate(zip(q.split(patches, -2), keys.modulated(v.dtype), strict=True)):
+        yield flash(queries, key, v if value is None else value, attn_mask=added(mask, index, patches, q))
 
 
 def added(mask: Mask | None, frame: int, patches: int, q: Tensor) -> Tensor | None:
@@ -188,30 +182,41 @@ _LAYOUTS: "weakref.WeakKeyDictionary[Geometry, Layout]" = weakref.WeakKeyDiction
 _KEPT = threading.local()
 
 
-def _buffer(like: Float[Tensor, "b h n d"]) -> Float[Tensor, "b h n d"]:
-    """Room for modulated keys. A small one is kept per thread: fresh pages cost as much as the work done in them."""
-    if like.numel() > LARGEST_KEPT:
-        return torch.empty_like(like)
+def _buffers(like: Float[Tensor, "b h n d"], count: int) -> list[Float[Tensor, "b h n d"]]:
+    """Room for modulated keys and values. A small one is kept per thread: fresh pages cost as much as the work in them.
+
+    Large ones are made one by one: glibc's malloc has used pages at hand for 32 MiB at most.
+    """
+    size = count * like.numel()
+    if size > LARGEST_KEPT:
+        return [torch.empty_like(like) for _ in range(count)]
     kept = getattr(_KEPT, "room", None)
-    if kept is None or kept.numel() < like.numel():
-        kept = _KEPT.room = torch.empty(like.numel())
-    return kept[: like.numel()].view(like.shape)
+    if kept is None or kept.numel() < size:
+        kept = _KEPT.room = torch.empty(size)
+    return list(kept[:size].view(count, *like.shape))
 
 
 @dataclass(frozen=True, eq=False)
 class Keys:
-    """Keys (and values, as `stacked`), where along their rays they lie, and the layout that places the rays."""
+    """Keys, where along their rays they lie, the layout that places the rays, and values if they are to be turned."""
 
     keys: Float[Tensor, "b h n d"]
     radii: Float[Tensor, "b k n"]
     layout: Layout
+    values: Float[Tensor, "b h n d"] | None = None
+
+    @classmethod
+    def of(cls, k: Tensor, v: Tensor, turn_values: bool, radii: Tensor, layout: Layout) -> "Keys":
+        """In the kernel's own precision and order."""
+        keys = k.float().contiguous()
+        return cls(keys, radii, layout, v.float().contiguous() if turn_values else None)
 
     def problem(self) -> Problem:
         """What the kernel is told of the first query frame; `at` moves it to another."""
         (b, h, n, d), layout = self.keys.shape, self.layout
         sizes = (b, len(layout.rays), h, n, layout.patches, d, self.radii.shape[1], layout.rays.shape[1])
-        tensors = (self.keys, self.radii, layout.rays, layout.exists, layout.poses, layout.lenses, layout.frequencies)
-        pointers = (x.data_ptr() for x in tensors)
+        placed = (layout.rays, layout.exists, layout.poses, layout.lenses, layout.frequencies)
+        pointers = (_pointer(x) for x in (self.keys, self.values, self.radii, *placed))
         return Problem(*pointers, *sizes, *layout.frequencies.shape, torch.get_num_threads(), torch_threads())
 
     def at(self, problem: Problem, query: int) -> Problem:
@@ -221,20 +226,28 @@ class Keys:
             setattr(problem, name, own.data_ptr() + query * own.stride(0) * own.element_size())
         return problem
 
-    def modulated(self, dtype: torch.dtype) -> Iterator[Tensor]:
-        """The keys as each query frame sees them. One buffer serves all frames."""
-        kernel, buffer, problem = library(), _buffer(self.keys), self.problem()
+    def modulated(self, dtype: torch.dtype) -> Iterator[tuple[Tensor, Tensor | None]]:
+        """The keys as each query frame sees them, and the values if they are turned. One buffer serves all frames."""
+        kernel, problem = library(), self.problem()
         assert kernel is not None
+        key, *turned = _buffers(self.keys, 1 if self.values is None else 2)
+        value = turned[0] if turned else None
         for query in range(self.layout.query_frames):
-            kernel.curved_modulate(self.at(problem, query), buffer.data_ptr())
-            yield buffer.to(dtype)
+            kernel.curved_modulate(self.at(problem, query), _pointer(key), _pointer(value))
+            yield key.to(dtype), None if value is None else value.to(dtype)
 
-    def add_gradients(self, query: int, grad: Tensor, grad_keys: Tensor, grad_log_radii: Tensor) -> None:
-        """From the gradient of one frame's modulated keys to those of the keys and of every log-radius."""
-        kernel, grad = library(), grad.float().contiguous()
+    def add_gradients(self, query: int, dk: Tensor, dv: Tensor, to_k: Tensor, to_v: Tensor, to_radii: Tensor) -> None:
+        """From the gradients of one frame's modulated keys and values to those of keys, values and every log-radius."""
+        kernel, dk, dv = library(), dk.float().contiguous(), dv.float().contiguous()
         assert kernel is not None
-        pointers = (x.data_ptr() for x in (grad, grad_keys, grad_log_radii))
+        pointers = (x.data_ptr() for x in (dk, dv, to_k, to_v, to_radii))
         kernel.curved_modulate_backward(self.at(self.problem(), query), *pointers)
+        if self.values is None:
+            to_v += dv
+
+
+def _pointer(x: Tensor | None) -> int | None:
+    return None if x is None else x.data_ptr()
 
 
 class CurvedAttention(torch.autograd.Function):
@@ -252,7 +265,7 @@ class CurvedAttention(torch.autograd.Function):
         turn_values: bool,
         radii: Tensor,
     ) -> Tensor:
-        keys = Keys(stacked(k, v, turn_values), radii, Layout.of(geometry))
+        keys = Keys.of(k, v, turn_values, radii, Layout.of(geometry))
         parts, logsumexp = zip(*_each_frame(keys, q, v, mask), strict=True)
         out = torch.cat(parts, -2)
         ctx.save_for_backward(q, k, v, sigma, out, radii, *logsumexp)
@@ -263,22 +276,20 @@ class CurvedAttention(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad_out: Tensor) -> tuple[Tensor | None, ...]:
         q, k, v, sigma, out, radii, *logsumexp = ctx.saved_tensors
-        keys = Keys(stacked(k, v, ctx.turn_values), radii, ctx.layout)
+        keys = Keys.of(k, v, ctx.turn_values, radii, ctx.layout)
         grad_q = torch.empty_like(q)
-        grad_turned, grad_v = torch.zeros_like(keys.keys), torch.zeros_like(v, dtype=torch.float32)
+        grad_k, grad_v = torch.zeros_like(keys.keys), torch.zeros_like(keys.keys)
         grad_log_radii = torch.zeros_like(radii)
         patches = q.shape[-2] // ctx.layout.query_frames
         frames = [x.split(patches, dim=-2) for x in (grad_out, q, out, grad_q)]
-        for index, turned in enumerate(keys.modulated(k.dtype)):
+        for index, (key, value) in enumerate(keys.modulated(k.dtype)):
             grad_frame, q_frame, out_frame, to_frame = (x[index] for x in frames)
             rows = added(ctx.mask, index, patches, q)
             saved = (out_frame, logsumexp[index], 0.0, False)
-            dq, dk, dv = flash_backward(grad_frame, q_frame, *unstacked(turned, v), *saved, attn_mask=rows)
+            seen = v if value is None else value
+            dq, dk, dv = flash_backward(grad_frame, q_frame, key, seen, *saved, attn_mask=rows)
             to_frame.copy_(dq)
-            if not ctx.turn_values:
-                grad_v += dv
-            keys.add_gradients(index, stacked(dk, dv, ctx.turn_values), grad_turned, grad_log_radii)
-        grad_k, grad_v = unstacked(grad_turned, grad_v)
+            keys.add_gradients(index, dk, dv, grad_k, grad_v, grad_log_radii)
         steps = log_steps(ctx.num, grad_log_radii)
         grad_sigma = sigma.sign() * torch.einsum("bkn,k->bn", grad_log_radii, steps)
         grad_mu = grad_log_radii.sum(1)

@@ -1,4 +1,5 @@
-// Curved-ray keys for one query frame: geometry, expected phasors and modulation in one pass, and its gradient.
+// Curved-ray keys, and values if asked, for one query frame: geometry, expected phasors and modulation in one pass, and
+// its gradient.
 //
 // The maths is that of encoding/curved.py. What differs is the order of work: tokens lie side by side in vector registers,
 // geometry in double precision, phasors in float. With a, b the phases at a segment's ends,
@@ -28,6 +29,7 @@ constexpr double SMALLEST_SQUARE = 1e-36;  // of a length; still a float. compil
 // The same layout as Problem in compiled.py.
 extern "C" struct Problem {
     const float* keys;        // b h n d
+    const float* values;      // the same, or null: values are not turned
     const double* radii;      // b k n
     const double* rays;       // bc a 3 n, bc being 1 or b
     const uint8_t* exists;    // bc a n
@@ -321,7 +323,7 @@ static void each_row(const Problem& p, int64_t b, int64_t token, int64_t first, 
             work(((b * p.heads + h) * p.tokens + token + t) * p.dim, (t - first));
 }
 
-extern "C" void curved_modulate(const Problem* problem, float* out) {
+extern "C" void curved_modulate(const Problem* problem, float* out, float* out_values) {
     const Problem& p = *problem;
     each_run(p, [&](int64_t b, int64_t token, const Place& at, Scratch& w) {
         walk(at, w);
@@ -331,14 +333,16 @@ extern "C" void curved_modulate(const Problem* problem, float* out) {
             each_row(p, b, token, first, at.count, [&](int64_t row, int64_t lane) {
                 const float *c = &w.by_token.cosine[lane * w.width], *s = &w.by_token.sine[lane * w.width];
                 turn_key(p.keys + row, c, s, w.n, p.dim, out + row);
+                if (p.values) turn_key(p.values + row, c, s, w.n, p.dim, out_values + row);
             });
         }
     });
 }
 
-// grad_keys and grad_log_radii are added to, so that query frames can follow one another.
-extern "C" void curved_modulate_backward(const Problem* problem, const float* grad, float* grad_keys,
-                                         double* grad_log_radii) {
+// From grad and grad_turned_values, those of what was turned. grad_keys, grad_values and grad_log_radii are added to, so
+// that query frames can follow one another.
+extern "C" void curved_modulate_backward(const Problem* problem, const float* grad, const float* grad_turned_values,
+                                         float* grad_keys, float* grad_values, double* grad_log_radii) {
     const Problem& p = *problem;
     each_run(p, [&](int64_t b, int64_t token, const Place& at, Scratch& w) {
         walk(at, w);
@@ -350,6 +354,7 @@ extern "C" void curved_modulate_backward(const Problem* problem, const float* gr
             each_row(p, b, token, first, at.count, [&](int64_t row, int64_t lane) {
                 float *gc = &sums.cosine[lane * w.width], *gs = &sums.sine[lane * w.width];
                 add_coefficient_gradient(p.keys + row, grad + row, w.n, gc, gs);
+                if (p.values) add_coefficient_gradient(p.values + row, grad_turned_values + row, w.n, gc, gs);
             });
             transpose(sums.cosine.data(), LANES, w.width, w.grad_by_phasor.cosine.data());
             transpose(sums.sine.data(), LANES, w.width, w.grad_by_phasor.sine.data());
@@ -357,6 +362,7 @@ extern "C" void curved_modulate_backward(const Problem* problem, const float* gr
             each_row(p, b, token, first, at.count, [&](int64_t row, int64_t lane) {
                 const float *c = &w.by_token.cosine[lane * w.width], *s = &w.by_token.sine[lane * w.width];
                 add_key_gradient(grad + row, c, s, w.n, p.dim, grad_keys + row);
+                if (p.values) add_key_gradient(grad_turned_values + row, c, s, w.n, p.dim, grad_values + row);
             });
         }
         walk_backward(at, w, grad_log_radii + b * p.breakpoints * p.tokens + token);
