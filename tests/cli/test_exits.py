@@ -70,10 +70,12 @@ def test_a_reader_that_leaves_early_is_no_error():
 
 # An app whose one command writes a file and waits, so that it can be stopped in the midst of it.
 WAITING = """
-import sys, time, typer
+import signal, sys, time, typer
 from curvedray.cli import console
 from curvedray.cli.exits import run
 from curvedray.files import whole_file
+# What runs in the background of a shell is started with Ctrl-C ignored, and the tests may be.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 app = typer.Typer()
 @app.command()
 def wait(path: str):
@@ -89,10 +91,13 @@ run(app, console)
 def test_a_stopped_command_leaves_nothing_behind(tmp_path, number, code):
     command = [sys.executable, "-c", WAITING, str(tmp_path / "out.txt")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
-        assert run.stdout.readline() == "waiting\n"
-        run.send_signal(number)
-        assert run.wait(timeout=200) == code
-        assert STOPPED in run.stderr.read()
+        try:
+            assert run.stdout.readline() == "waiting\n"
+            run.send_signal(number)
+            assert run.wait(timeout=60) == code
+            assert STOPPED in run.stderr.read()
+        finally:
+            run.kill()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -123,7 +128,9 @@ def test_what_was_got_is_quoted_as_it_was():
 
 def test_a_shell_completes_the_command():
     """By its own name, however it was started: completion of `python -m curvedray` is nothing that a shell can do."""
-    shown = curvedray("--show-completion", "bash", capture_output=True).stdout
+    # Named, the shell is not looked for among the processes above the test, of which there may be none.
+    named = os.environ | {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    shown = curvedray("--show-completion", "bash", capture_output=True, env=named).stdout
     assert "complete -o default -F _curvedray_completion curvedray" in shown
     typed = {"_CURVEDRAY_COMPLETE": "complete_bash", "COMP_WORDS": "curvedray cameras d", "COMP_CWORD": "2"}
     assert curvedray(capture_output=True, env=os.environ | typed).stdout.split() == ["describe"]
