@@ -22,11 +22,11 @@ demo: $(USE)
 lint: $(WORK)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 
-# All but what takes minutes: about five minutes on two idle cores.
+# All but what takes minutes: about eight minutes on two cores.
 test: $(WORK) lint
 	@$(BIN)/python -m pytest -q -n 2
 
-# About one minute: the laws, without the pages' commands, examples and whole runs.
+# The quick lane: the laws, without the pages' commands, examples and whole runs.
 test-fast: $(WORK)
 	@$(BIN)/python -m pytest -q -n 2 -m 'not slow and not whole'
 
