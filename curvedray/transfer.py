@@ -1,7 +1,8 @@
 """Motion transfer: a source video's cameras and distances, filmed again with another prompt.
 
-Stages, each kept in a folder and done again only when what it is made of has changed: the source's cameras and lens,
-its map of distances, the map as the new camera sees it, the video, and how well the video follows the map.
+Stages: the source's cameras and lens, its map of distances, the map as the new camera sees it, the video, and how well
+the video follows the map. Their files are kept in a folder; of them only the source's map is used again, when nothing
+that it is made of has changed.
 """
 
 from collections.abc import Callable
