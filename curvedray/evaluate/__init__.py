@@ -7,7 +7,15 @@ was made; `known` and the `embedded` estimator alone know the procedural world, 
 
 from curvedray.evaluate.metrics.pose import PoseErrors, pose_errors
 from curvedray.evaluate.scores import Failure, Metric, Score, group_by
-from curvedray.evaluate.statistics import Interval, average_rank, bootstrap, paired_difference
+from curvedray.evaluate.statistics import (
+    Interval,
+    Spread,
+    average_rank,
+    bootstrap,
+    bootstrap_seeds,
+    paired_difference,
+    paired_difference_of_seeds,
+)
 
 __all__ = [
     "Failure",
@@ -15,9 +23,12 @@ __all__ = [
     "Metric",
     "PoseErrors",
     "Score",
+    "Spread",
     "average_rank",
     "bootstrap",
+    "bootstrap_seeds",
     "group_by",
     "paired_difference",
+    "paired_difference_of_seeds",
     "pose_errors",
 ]

@@ -1,4 +1,4 @@
-"""Lens, geometry, distribution, fidelity and statistics: hand-worked cases and laws."""
+"""Lens, geometry, distribution and fidelity: hand-worked cases and laws."""
 
 import math
 from dataclasses import replace
@@ -10,7 +10,6 @@ import torch
 from curvedray import Lens
 from curvedray.cameras.other_lens_models import Radial
 from curvedray.errors import InputError
-from curvedray.evaluate import average_rank, bootstrap, group_by, paired_difference
 from curvedray.evaluate.metrics.distribution import clip_image_score, clip_text_score, frechet_distance, inception_score
 from curvedray.evaluate.metrics.fidelity import EQUAL_FRAMES, psnr, ssim
 from curvedray.evaluate.metrics.geometry import (
@@ -33,8 +32,6 @@ from curvedray.evaluate.metrics.lens import (
     up_directions,
 )
 from curvedray.evaluate.report import definition_of
-from curvedray.evaluate.scores import Score
-from curvedray.evaluate.statistics import correlation, strata
 
 LEVEL = torch.tensor([[0.0, -1.0, 0.0]], dtype=torch.float64)
 
@@ -294,69 +291,3 @@ def test_ssim_falls_with_noise_and_does_not_mind_the_order():
     assert ssim(a, noisy[1]) == pytest.approx(ssim(noisy[1], a))
     with pytest.raises(InputError, match="shape"):
         ssim(a, a[:, :16])
-
-
-# -- statistics
-
-
-def test_bootstrap_covers_the_truth_as_often_as_it_says():
-    rng = np.random.default_rng(0)
-    hits = sum(not bootstrap(rng.normal(3, 1, 40), draws=400, seed=k).excludes(3) for k in range(200))
-    assert 0.89 <= hits / 200 <= 0.99
-
-
-def test_bootstrap_is_seeded_and_one_clip_has_no_interval():
-    values = np.random.default_rng(0).normal(size=20)
-    assert bootstrap(values) == bootstrap(values)
-    assert bootstrap(values) != bootstrap(values, seed=1)
-    assert math.isnan(bootstrap(values[:1]).low)
-    assert not bootstrap(values[:1]).excludes(99)
-    assert bootstrap(np.full(5, 2.0)) == bootstrap(np.full(5, 2.0))
-    assert (bootstrap(np.full(5, 2.0)).low, bootstrap(np.full(5, 2.0)).high) == (2, 2)
-
-
-def test_correlation_and_its_interval():
-    rng = np.random.default_rng(0)
-    a = rng.normal(size=60)
-    noisy = correlation(a, a + rng.normal(size=60))
-    assert noisy.low < noisy.mean < noisy.high
-    assert noisy.mean == pytest.approx(np.corrcoef(a, a)[0, 1] / math.sqrt(2), abs=0.15)
-    assert correlation(a, -3 * a + 1).high == pytest.approx(-1)
-    assert math.isnan(correlation(a, np.ones(60)).mean)
-
-
-def test_pairing_cancels_what_is_hard_for_both():
-    rng = np.random.default_rng(0)
-    hard = rng.normal(0, 10, 30)
-    ours = {str(k): hard[k] for k in range(30)}
-    theirs = {str(k): hard[k] + 0.5 + rng.normal(0, 0.1) for k in range(30)}
-    difference, clips = paired_difference(ours, theirs | {"only theirs": 99.0})
-    assert clips == 30
-    assert difference.mean == pytest.approx(-0.5, abs=0.1)
-    assert difference.excludes(0)
-    with pytest.raises(InputError, match="in common"):
-        paired_difference({"a": 1.0}, {"b": 1.0})
-
-
-def test_average_rank_with_ties_and_a_metric_nobody_ranks():
-    table = {
-        "a": {"RotErr": 1.0, "CS-T": 5.0, "IS Std.": 1.0, "FVD": 3.0},
-        "b": {"RotErr": 1.0, "CS-T": 7.0, "IS Std.": 2.0},
-        "c": {"RotErr": 2.0, "CS-T": 6.0, "IS Std.": 3.0},
-    }
-    better = {"RotErr": "lower", "CS-T": "higher", "IS Std.": "neither", "FVD": "lower"}
-    ranks, counted = average_rank(table, better)
-    assert ranks == {"a": (1.5 + 3) / 2, "b": (1.5 + 1) / 2, "c": (3 + 2) / 2}
-    assert counted == ["RotErr", "CS-T"]
-
-
-def test_a_clip_is_pinhole_only_without_distortion():
-    assert strata([0.0, 0.3]) == ["pinhole", "non-pinhole"]
-
-
-def test_tables_are_a_group_by():
-    scores = [Score(f"{k}", "RotErr", float(k), "rad", "lower") for k in range(4)]
-    cells = group_by(scores, lambda score: "even" if int(score.clip) % 2 == 0 else "odd")
-    assert [(cell.group, cell.clips, cell.interval.mean) for cell in cells] == [("even", 2, 1.0), ("odd", 2, 2.0)]
-    with pytest.raises(InputError, match="twice"):
-        group_by([*scores, scores[0]])
