@@ -6,7 +6,7 @@ USE    := $(VENV)/.ready-all
 WORK   := $(VENV)/.ready-dev
 CAMPAIGN ?= 60
 
-.PHONY: env demo test test-fast test-slow torture docs lint embedded clean
+.PHONY: env demo app test test-fast test-slow torture docs lint embedded clean
 .DELETE_ON_ERROR:
 
 # TORCH=cpu, TORCH=default or TORCH=/path/of/an/environment chooses where torch comes from.
@@ -18,6 +18,9 @@ env: $(WORK)
 
 demo: $(USE)
 	@$(BIN)/curvedray demo -o out/demo
+
+app: $(USE)
+	@$(BIN)/curvedray app
 
 lint: $(WORK)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy

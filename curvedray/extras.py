@@ -18,6 +18,7 @@ EXTRAS = {
     "train": ("training", ("accelerate",)),
     "sfm": ("COLMAP files, and scoring videos with structure from motion", ("pycolmap",)),
     "exr": ("OpenEXR pictures of distances", ("openexr",)),
+    "app": ("the studio", ("starlette", "uvicorn")),
     "plots": ("the plots of examples/ and benchmarks/", ("matplotlib",)),
     "docs": ("building the documentation", ("mkdocs-material", "mkdocstrings")),
     "dev": ("working on curvedray itself", ("beartype", "hypothesis", "mypy", "pytest", "ruff")),

@@ -21,7 +21,7 @@ encoding radial
 world models adapter
 data generation training
 evaluate paper bench
-demo transfer doctor
+demo transfer doctor app
 cli __main__
 """
 ROOMS = TABLE.split()

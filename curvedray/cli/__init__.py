@@ -26,6 +26,7 @@ COMMANDS = (
     "evaluate",
     "paper",
     "bench",
+    "studio",  # the command `app`: a module of that name would hide the variable below
     "doctor",
 )
 

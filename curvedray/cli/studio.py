@@ -1,0 +1,46 @@
+"""`curvedray app`: the studio, a page on which one frames, moves and films, served to this machine alone."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    app.command(name="app")(studio)
+
+
+def studio(
+    folder: Annotated[Path, typer.Option(help="Where takes, uploads and projects are kept.", file_okay=False)] = Path(
+        "curvedray-studio"
+    ),
+    port: Annotated[
+        int | None, typer.Option(help="The port to listen on; 0 takes a free one.", min=0, max=65535)
+    ] = None,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the address, and open nothing.")] = False,
+    token: Annotated[
+        str | None, typer.Option(help="The token of the address, in place of a new one.", hidden=True)
+    ] = None,
+) -> None:
+    """Open the studio: frame, move, film, and see whether the camera was obeyed. Ctrl-C closes it."""
+    from curvedray.cli import console
+    from curvedray.cli.threads import set_threads
+    from curvedray.extras import needed
+
+    needed("starlette", "uvicorn")
+    import webbrowser
+
+    from curvedray.app.server import serve
+    from curvedray.app.studio import Studio
+
+    set_threads(1, small=True)
+
+    def opened(address: str) -> None:
+        typer.echo(address)
+        if not no_browser:
+            webbrowser.open(address)
+
+    try:
+        serve(Studio(folder), port, token, opened)
+    except KeyboardInterrupt:
+        console.print("the studio is closed")
