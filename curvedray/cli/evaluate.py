@@ -36,7 +36,10 @@ def evaluate(
     ] = None,
     stride: Annotated[
         int | None,
-        typer.Option(help="Score the first and every N-th frame; sums depend on it. Without it: 1, embedded 4.", min=1),
+        typer.Option(
+            help="Score the first and every N-th frame; sums depend on it. Without it: 1; embedded and geocalib 4.",
+            min=1,
+        ),
     ] = None,
     recovered: Annotated[
         Path | None,
@@ -79,7 +82,7 @@ def evaluate(
     from curvedray.cli import console
     from curvedray.cli.progress import progress_bar
     from curvedray.errors import InputError, quoted
-    from curvedray.evaluate.estimators import choose_estimator, make_estimator
+    from curvedray.evaluate.estimators import choose_estimator, make_estimator, usual_stride
     from curvedray.evaluate.html_page import template, write_report
     from curvedray.evaluate.matching import match
     from curvedray.evaluate.report import Report, compare, to_dict, to_markdown
@@ -110,7 +113,7 @@ def evaluate(
         estimator = choose_estimator([job.video for job in every], recovered is not None)
         say(f"cameras recovered by {estimator}; --estimator names another")
     engine = make_estimator(estimator, recovered, vipe_command, accept_noncommercial)
-    stride = stride or (4 if estimator == "embedded" else 1)
+    stride = stride or usual_stride(estimator)
     named = {"format": camera_format, "lens": lens}
     options = {name: value for name, value in named.items() if value is not None}
 

@@ -110,7 +110,7 @@ def _tiles(report: Report) -> list[tuple[str, str]]:
     if report.suspects:
         tiles.append((str(len(report.suspects)), "of the scored are suspicious"))
     if report.near_static:
-        tiles.append((str(len(report.near_static)), "near-static clips, without TransErr and CamMC"))
+        tiles.append((str(len(report.near_static)), "near-static clips, whose TransErr and CamMC are mostly noise"))
     cells = {cell.metric: cell for cell in report.cells() if cell.group == "all"} if report.scored else {}
     for metric in TILES:
         if metric in cells:

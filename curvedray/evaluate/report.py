@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ EVERY_METRIC = (
 )
 ARROWS = {"lower": "↓", "higher": "↑", "neither": ""}
 LATEX_ARROWS = {"lower": r" $\downarrow$", "higher": r" $\uparrow$", "neither": ""}
+MOVING = " (moving)"  # behind the name of a metric whose mean leaves near-static clips out
 WORST_BY = ("CamMC", "RotErr", "Gravity", "Ray", "AbsRel (pixel)", "AbsRel (token)")
 
 
@@ -78,17 +79,27 @@ class Report:
         return [score for result in self.scored for score in result.scores]
 
     @property
+    def scores_of_table(self) -> list[Score]:
+        """The scores; where there are near-static clips, also those of the others again for what is noise in these."""
+        static = {result.clip for result in self.near_static}
+        noisy = {metric.name for metric in pose.NOISE_IF_STATIC} if static else set()
+        moving = [score for score in self.scores if score.metric in noisy and score.clip not in static]
+        order = list(dict.fromkeys(score.metric for score in self.scores))
+        both = self.scores + [replace(score, metric=score.metric + MOVING) for score in moving]
+        return sorted(both, key=lambda score: order.index(score.metric.removesuffix(MOVING)))
+
+    @property
     def groups(self) -> list[str]:
         strata = [name for name in ("pinhole", "non-pinhole") if any(r.stratum == name for r in self.scored)]
         return ["all", *strata] if len(strata) > 1 else ["all"]
 
     def cells(self) -> list[Cell]:
         """Means over all clips and, where there are both, over pinhole and non-pinhole ones."""
-        return group_by(self.scores) + (self.cells_by_lens() if len(self.groups) > 1 else [])
+        return group_by(self.scores_of_table) + (self.cells_by_lens() if len(self.groups) > 1 else [])
 
     def cells_by_lens(self) -> list[Cell]:
         stratum = {result.clip: result.stratum for result in self.scored}
-        return group_by(self.scores, lambda score: stratum[score.clip])
+        return group_by(self.scores_of_table, lambda score: stratum[score.clip])
 
     def worst_first(self) -> list[ClipResult]:
         """Failed clips, then suspicious ones, then the others; worst first, by the first of WORST_BY that there is."""
@@ -114,8 +125,11 @@ def value_of(result: ClipResult, metric: str, missing: float = math.nan) -> floa
 
 def definition_of(metric: str) -> Metric | None:
     """A metric's definition; `AbsRel (pixel)` has AbsRel's."""
-    name = metric.removesuffix(" (pixel)").removesuffix(" (token)")
-    return next((known for known in EVERY_METRIC if known.name == name), None)
+    name = metric.removesuffix(" (pixel)").removesuffix(" (token)").removesuffix(MOVING)
+    found = next((known for known in EVERY_METRIC if known.name == name), None)
+    if found is not None and metric.endswith(MOVING):
+        return replace(found, name=metric, definition=f"{found.definition} Near-static clips left out.")
+    return found
 
 
 def compare(report: Report, other: Path) -> list[Difference]:
@@ -136,10 +150,11 @@ def compare(report: Report, other: Path) -> list[Difference]:
                 f"other report's {name}", value if isinstance(value, str) else str(value), content.get(name)
             )
     differences = []
-    for cell in group_by(report.scores):
-        ours = {score.clip: score.value for score in report.scores if score.metric == cell.metric}
-        if ours.keys() & theirs.get(cell.metric, {}).keys():
-            interval, clips = paired_difference(ours, theirs[cell.metric])
+    for cell in group_by(report.scores_of_table):
+        ours = {score.clip: score.value for score in report.scores_of_table if score.metric == cell.metric}
+        other_scores = theirs.get(cell.metric.removesuffix(MOVING), {})
+        if ours.keys() & other_scores.keys():
+            interval, clips = paired_difference(ours, other_scores)
             differences.append(Difference(cell.metric, cell.unit, cell.better, clips, interval))
     if not differences:
         raise InputError("other report", "clips and metrics that both have", "none in common")
@@ -148,7 +163,7 @@ def compare(report: Report, other: Path) -> list[Difference]:
 
 def to_dict(report: Report) -> dict[str, Any]:
     """Everything but the pictures."""
-    shown = dict.fromkeys(score.metric for score in report.scores)
+    shown = dict.fromkeys(score.metric for score in report.scores_of_table)
     clips = []
     for result in report.worst_first():
         content = asdict(result)
@@ -183,12 +198,12 @@ def without_nan(value: Any) -> Any:
 
 def summary_line(report: Report) -> str:
     """How it was measured, in one sentence, for every table."""
-    static = f", {len(report.near_static)} near-static without TransErr and CamMC" if report.near_static else ""
+    static = f", {len(report.near_static)} near-static" if report.near_static else ""
     doubtful = f", {len(report.suspects)} of the scored suspicious" if report.suspects else ""
     return (
         f"{len(report.scored)} clips scored, {len(report.failed)} failed{static}{doubtful}; "
         f"{frames_text(report.stride)}; estimator {report.estimator} ({quoted(report.version)}); "
-        "mean over clips, 95 % bootstrap interval in brackets."
+        "mean over clips, 95 % bootstrap interval in brackets, number of clips in parentheses."
     )
 
 
@@ -254,7 +269,8 @@ def latex(text: str) -> str:
 
 
 def text_of(cell: Cell | None) -> str:
-    return "" if cell is None else interval_text(cell.interval)
+    """A mean, its interval and how many clips it is over: `4.65 [4.20, 5.11] (48)`."""
+    return "" if cell is None else f"{interval_text(cell.interval)} ({cell.clips})"
 
 
 def interval_text(interval: Interval) -> str:

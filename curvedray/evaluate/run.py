@@ -28,7 +28,8 @@ from curvedray.inputs import first_line, input_file
 from curvedray.media.video import read_video
 from curvedray.radial.map import read_radial_map
 
-PROTOCOL = 2  # raised when what is scored changes, so that old results are not mixed with new ones
+PROTOCOL = 3  # raised when what is scored changes, so that old results are not mixed with new ones
+METRE = 1.0  # taken for the near distance of a metric path whose scene is not known
 FOUND = Metric(
     "Frames found", "share", "higher", "Share of frames that the estimator placed; the others are interpolated."
 )
@@ -93,7 +94,7 @@ def score_clip(job: Job, estimator: Estimator, stride: int, **camera_options: An
             chosen = at_stride(answer.poses, len(video), stride)
             found = None if answer.found is None else answer.found[chosen]
             answer = replace(answer, poses=answer.poses[chosen], found=found)
-        result = _scored(result, answer, cameras)
+        result = _scored(result, answer, cameras, _near_distance(cameras, job))
         result = replace(result, scores=result.scores + _against_files(job, answer, estimator, frames, stride))
     except InputError as error:
         return ClipResult(job.clip, failure=str(error), thumbnails=pictures)
@@ -158,11 +159,18 @@ def _at_stride(cameras: Cameras, frames: int, stride: int) -> Cameras:
     return cameras[:: stride // step]
 
 
-def _scored(result: ClipResult, answer: Estimate, cameras: Cameras) -> ClipResult:
+def _near_distance(cameras: Cameras, job: Job) -> float | None:
+    """The scene's near distance in the path's unit: 1 in near distances, the map's in metres, else a metre."""
+    if cameras.unit == "metric":
+        return read_radial_map(job.radial).near if job.radial else METRE
+    return 1.0 if cameras.unit == "near" else None
+
+
+def _scored(result: ClipResult, answer: Estimate, cameras: Cameras, near: float | None) -> ClipResult:
     """Scores against the request: the path, and the lens."""
     if answer.poses is not None:
         truth = cameras.world_from_camera.double().numpy()
-        errors = pose.pose_errors(truth, answer.poses)
+        errors = pose.pose_errors(truth, answer.poses, near=near)
         found = None if answer.found is None else float(answer.found.mean())
         told = zip(METRICS, (found, answer.reprojection, answer.inliers), strict=True)
         scores = errors.scores(result.clip) + [m.of(result.clip, value) for m, value in told if value is not None]

@@ -109,7 +109,8 @@ def _summary(reports: Mapping[str, Report]) -> str:
     first = next(iter(reports.values()))
     failed = ", ".join(f"{name} {len(report.failed)}" for name, report in reports.items())
     return (
-        f"Means over the {common} clips that every method was scored on, 95 % bootstrap interval in brackets; "
+        f"Means over the {common} clips that every method was scored on, 95 % bootstrap interval in brackets, "
+        "the number of clips in parentheses; "
         f"estimator {first.estimator} ({first.version}). Failed: {failed}."
     )
 

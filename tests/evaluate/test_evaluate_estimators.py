@@ -12,7 +12,7 @@ from textured_room import render
 
 from curvedray import Cameras, Lens, write_cameras
 from curvedray.errors import InputError
-from curvedray.evaluate.estimators import NAMES, Estimate, Estimator, make_estimator
+from curvedray.evaluate.estimators import NAMES, Estimate, Estimator, make_estimator, usual_stride
 from curvedray.evaluate.estimators.colmap import SUSPECT_PIXELS, Colmap, Model, starts
 from curvedray.evaluate.estimators.geocalib import GeoCalib
 from curvedray.evaluate.estimators.oracle import Oracle
@@ -73,6 +73,10 @@ def test_every_estimator_keeps_the_protocol():
     assert {estimator.name for estimator in made} | loaded == set(NAMES)
     assert all(isinstance(estimator, Estimator) for estimator in made)
     assert all(estimator.floor for estimator in made)
+
+
+def test_geocalib_is_scored_at_the_papers_stride():
+    assert {name: usual_stride(name) for name in NAMES if usual_stride(name) > 1} == {"geocalib": 4, "embedded": 4}
 
 
 def test_poses_of_every_frame_are_thinned_and_others_refused():

@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 
 from curvedray.errors import InputError
 from curvedray.evaluate import pose_errors
-from curvedray.evaluate.metrics.pose import umeyama_ate
+from curvedray.evaluate.metrics.pose import METRICS, umeyama_ate
 
 
 def path(frames: int = 9, seed: int = 0) -> np.ndarray:
@@ -103,13 +103,26 @@ def test_tensors_and_three_rows_give_the_same():
     assert asdict(pose_errors(truth[:, :3], torch.from_numpy(other))) == pytest.approx(asdict(expected))
 
 
-def test_a_static_path_is_marked_and_its_noise_is_not_averaged():
+def test_a_static_path_is_marked_and_scored_all_the_same():
     truth = path()
     truth[:, :3, 3] = 0
     errors = pose_errors(truth, path(seed=5))
     assert errors.near_static
-    assert {score.metric for score in errors.scores("a")} == {"RotErr", "Rotation", "ATE"}
-    assert {score.metric for score in pose_errors(path(), path()).scores("a")} >= {"TransErr", "CamMC"}
+    assert {score.metric for score in errors.scores("a")} == {metric.name for metric in METRICS}
+    truth[:, :3, 3] = 1e3 + 1e-3 * np.random.default_rng(0).uniform(
+        size=(len(truth), 3)
+    )  # rounding far from the origin
+    assert pose_errors(truth, path(seed=5)).near_static
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1.0, 1e4])
+def test_a_path_in_another_unit_is_as_static_as_it_was(unit):
+    slow = path()
+    slow[:, :3, 3] *= 0.004 / np.linalg.norm(slow[:, :3, 3] - slow[0, :3, 3], axis=1).max()
+    slow[:, :3, 3] *= unit
+    assert pose_errors(slow, path(), near=unit).near_static  # 0.4 % of the near distance
+    assert not pose_errors(slow, path(), near=0.3 * unit).near_static
+    assert not pose_errors(slow, path()).near_static  # whose scene nobody knows
 
 
 def test_umeyama_leaves_what_a_similarity_cannot_mend():

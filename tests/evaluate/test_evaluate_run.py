@@ -264,6 +264,30 @@ def test_json_markdown_and_latex_say_the_same(folder):
     assert "- stray: " in markdown
 
 
+def test_near_static_clips_are_in_the_mean_and_a_second_mean_leaves_them_out(folder):
+    """Also where the first clip is the near-static one: the two rows stand together."""
+    write_cameras(Cameras(Lens.from_fov(150.0, 0.8, 96, 64), path(move=0.0)), folder / "cameras" / "bent.cameras.json")
+    results, _ = scored(folder, Oracle({"bent": path(), "flat": path(turn=25.0)}))
+    report = Report(results, "oracle", "v", "none", 4)
+    assert [result.clip for result in report.near_static] == ["bent"]
+    write_report(report, folder / "report")
+    table = [cell for cell in report.cells() if cell.group == "all"]
+    metrics = [cell.metric for cell in table]
+    assert metrics[metrics.index("TransErr") :][:4] == ["TransErr", "TransErr (moving)", "CamMC", "CamMC (moving)"]
+    of_clip = {r.clip: {s.metric: s.value for s in r.scores}["CamMC"] for r in report.scored}
+    cells = {cell.metric: cell for cell in table}
+    assert cells["CamMC"].clips == 2
+    assert cells["CamMC"].interval.mean == pytest.approx(sum(of_clip.values()) / 2)
+    assert cells["CamMC (moving)"].clips == 1
+    assert cells["CamMC (moving)"].interval.mean == pytest.approx(of_clip["flat"])
+    markdown = (folder / "report" / "table.md").read_text()
+    assert "2 clips scored, 1 failed, 1 near-static" in markdown
+    assert re.search(r"\| CamMC ↓ \| - \| [\d.]+ \[[\d., ]+\] \(2\) \|", markdown)
+    assert "Near-static clips left out." in markdown
+    moving = {d.metric: d.clips for d in compare(report, folder / "report")}
+    assert (moving["CamMC"], moving["CamMC (moving)"]) == (2, 1)
+
+
 def test_two_reports_are_compared_clip_by_clip(folder):
     results, _ = scored(folder, oracle(turn=50.0))
     write_report(Report(results, "oracle", "v", "none", 4), folder / "worse")

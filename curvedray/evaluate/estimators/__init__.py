@@ -5,6 +5,6 @@ means nothing.
 """
 
 from curvedray.evaluate.estimators.protocol import Estimate, Estimator, UpAndLens
-from curvedray.evaluate.estimators.registry import NAMES, choose_estimator, make_estimator
+from curvedray.evaluate.estimators.registry import NAMES, choose_estimator, make_estimator, usual_stride
 
-__all__ = ["NAMES", "Estimate", "Estimator", "UpAndLens", "choose_estimator", "make_estimator"]
+__all__ = ["NAMES", "Estimate", "Estimator", "UpAndLens", "choose_estimator", "make_estimator", "usual_stride"]

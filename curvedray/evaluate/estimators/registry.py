@@ -20,7 +20,14 @@ NAMES = {
 }
 
 
+# The stride of scores unless one says otherwise: the paper's for GeoCalib, and what the embedded one looks at.
+STRIDES = {"geocalib": 4, "embedded": 4}
 RECOVERED = ("oracle", "vipe")  # estimators that read poses recovered before
+
+
+def usual_stride(name: str) -> int:
+    """At which frames an estimator's answers are scored unless one says otherwise: all, or every 4th."""
+    return STRIDES.get(name, 1)
 
 
 def choose_estimator(videos: Sequence[Path], recovered: bool = False) -> str:

@@ -16,7 +16,10 @@ from curvedray.cameras.angles import rotation_angle
 from curvedray.errors import InputError
 from curvedray.evaluate.scores import Array, Metric, Score, as_float64
 
-STATIC_BELOW = 0.01  # largest translation, in the path's own unit, under which TransErr and CamMC are noise
+# A path whose largest translation is below this share of the scene's near distance hardly moves: what it is divided by
+# is then noise, and so are its TransErr and CamMC. Where no near distance is known, rounding alone is told from motion.
+STATIC_SHARE = 0.01
+ROUNDING = 1e-5  # of the largest coordinate: what float32 and files of five digits leave of a camera that stands still
 
 ROT_ERR = Metric("RotErr", "rad", "lower", "Sum over frames of the angle between requested and recovered rotation.")
 TRANS_ERR = Metric(
@@ -28,6 +31,7 @@ CAM_MC = Metric(
 DEGREES = Metric("Rotation", "deg/frame", "lower", "Mean over frames of the angle between the two rotations.")
 ATE = Metric("ATE", "unit", "lower", "Root mean square distance of camera centres after Umeyama's similarity.")
 METRICS = (ROT_ERR, TRANS_ERR, CAM_MC, DEGREES, ATE)
+NOISE_IF_STATIC = (TRANS_ERR, CAM_MC)  # tables give their mean over all clips, and beside it over those that move
 
 
 @dataclass(frozen=True)
@@ -39,21 +43,23 @@ class PoseErrors:
     cam_mc: float  # no unit, summed over frames
     degrees_per_frame: float  # mean over all frames, the first (always zero) included
     ate: float  # root mean square, in the unit of the true path
-    near_static: bool  # the true path hardly moves: trans_err and cam_mc are noise, report them apart
+    near_static: bool  # the true path hardly moves: trans_err and cam_mc are mostly noise
     frames: int
     stride: int
 
     def scores(self, clip: str) -> list[Score]:
-        """As records; a near-static clip has no TransErr and CamMC worth averaging."""
+        """As records, of every clip: the paper's means count near-static ones too."""
         values = (self.rot_err, self.trans_err, self.cam_mc, self.degrees_per_frame, self.ate)
-        noise = (TRANS_ERR, CAM_MC) if self.near_static else ()
-        return [metric.of(clip, value) for metric, value in zip(METRICS, values, strict=True) if metric not in noise]
+        return [metric.of(clip, value) for metric, value in zip(METRICS, values, strict=True)]
 
 
-def pose_errors(truth: Num[Array, "t r 4"], estimate: Num[Array, "s q 4"], stride: int = 1) -> PoseErrors:
+def pose_errors(
+    truth: Num[Array, "t r 4"], estimate: Num[Array, "s q 4"], stride: int = 1, near: float | None = None
+) -> PoseErrors:
     """Errors of an estimated path against the true one, both camera-to-world, (T, 4, 4) or (T, 3, 4).
 
-    `stride` keeps the first and every stride-th frame: 1 scores all 81 frames of a clip, 4 scores 21.
+    `stride` keeps the first and every stride-th frame: 1 scores all 81 frames of a clip, 4 scores 21. `near` is the
+    scene's near distance in the unit of the true path; it decides nothing but whether that path is near-static.
     """
     if stride < 1:
         raise InputError("stride", "a whole number of at least 1", stride)
@@ -68,7 +74,6 @@ def pose_errors(truth: Num[Array, "t r 4"], estimate: Num[Array, "s q 4"], strid
     if paths[0].shape[0] != paths[1].shape[0]:
         raise InputError("estimated poses", f"{len(paths[0])} frames, as the true path has", len(paths[1]))
     true, found = (relative_to_first(path) for path in paths)
-    largest = float(np.linalg.norm(true[:, :, 3], axis=-1).max())
     a, b = max_normalised(true), max_normalised(found)
     angles = rotation_angle(a[:, :, :3], b[:, :, :3])
     return PoseErrors(
@@ -77,10 +82,21 @@ def pose_errors(truth: Num[Array, "t r 4"], estimate: Num[Array, "s q 4"], strid
         cam_mc=float(np.linalg.norm(a - b, axis=(1, 2)).sum()),
         degrees_per_frame=float(np.degrees(angles.mean())),
         ate=umeyama_ate(true[:, :, 3], found[:, :, 3]),
-        near_static=largest < STATIC_BELOW,
+        near_static=is_near_static(paths[0], near),
         frames=len(a),
         stride=stride,
     )
+
+
+def is_near_static(poses: Float[np.ndarray, "t r 4"], near: float | None = None) -> bool:
+    """Whether a path hardly moves: by the near distance in its own unit, or, unknown, by the rounding of its numbers.
+
+    Both are ratios of lengths, so a path in centimetres is judged as the same path in metres.
+    """
+    largest = float(np.linalg.norm(poses[:, :3, 3] - poses[0, :3, 3], axis=-1).max())
+    if near is not None:
+        return largest < STATIC_SHARE * near
+    return largest <= ROUNDING * float(np.abs(poses[:, :3, 3]).max())
 
 
 def relative_to_first(poses: Float[np.ndarray, "t r 4"]) -> Float[np.ndarray, "t 3 4"]:
