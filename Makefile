@@ -6,7 +6,7 @@ USE    := $(VENV)/.ready-all
 WORK   := $(VENV)/.ready-dev
 CAMPAIGN ?= 60
 
-.PHONY: env demo app test test-fast test-slow torture docs lint embedded clean
+.PHONY: env demo app test test-fast test-slow test-browser torture docs lint embedded clean
 .DELETE_ON_ERROR:
 
 # TORCH=cpu, TORCH=default or TORCH=/path/of/an/environment chooses where torch comes from.
@@ -31,10 +31,14 @@ test: $(WORK) lint
 
 # The quick lane: the laws, without the pages' commands, examples and whole runs.
 test-fast: $(WORK)
-	@$(BIN)/python -m pytest -q -n 2 -m 'not slow and not whole'
+	@$(BIN)/python -m pytest -q -n 2 -m 'not slow and not whole and not browser'
 
 test-slow: $(WORK)
 	@$(BIN)/python -m pytest -q -m slow
+
+# The studio's page in the system's Chromium; says so in one line where there is none.
+test-browser: $(WORK)
+	@$(BIN)/python -m pytest -q -rs -m browser tests/app/browser
 
 # Attacks: damaged inputs, kills, full disks, two writers. CAMPAIGN is its length in seconds per part.
 torture: $(WORK)
