@@ -17,6 +17,7 @@ EXTRAS = {
     "wan": ("Wan", ("accelerate", "diffusers", "ftfy", "sentencepiece", "transformers")),
     "train": ("training", ("accelerate",)),
     "sfm": ("COLMAP files, and scoring videos with structure from motion", ("pycolmap",)),
+    "ray": ("jobs on many workers and machines", ("ray",)),
     "exr": ("OpenEXR pictures of distances", ("openexr",)),
     "app": ("the studio", ("starlette", "uvicorn")),
     "plots": ("the plots of examples/ and benchmarks/", ("matplotlib",)),

@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parents[1] / "curvedray"
 
 # From the ground up. A room (a folder, or a file that is one) may import only rooms listed before it.
 TABLE = """
-errors extras later inputs files locks configs tables
+errors extras later inputs files locks configs tables engine
 cameras moves
 media formats
 encoding radial
@@ -26,8 +26,24 @@ cli __main__
 """
 ROOMS = TABLE.split()
 RANK = {name: rank for rank, name in enumerate(ROOMS)}
-DOORS = {"diffusers": {"models.wan"}, "transformers": {"models.wan", "evaluate.estimators.depth_anything"}}
-HEAVY = ["scipy", "diffusers", "transformers", "matplotlib", "av", "pydantic", "typer", "rich", "PIL", "pycolmap"]
+DOORS = {
+    "diffusers": {"models.wan"},
+    "transformers": {"models.wan", "evaluate.estimators.depth_anything"},
+    "ray": {"engine.on_ray"},
+}
+HEAVY = [
+    "scipy",
+    "diffusers",
+    "transformers",
+    "matplotlib",
+    "av",
+    "pydantic",
+    "typer",
+    "rich",
+    "PIL",
+    "pycolmap",
+    "ray",
+]
 
 
 def imported(path: Path, name: str, modules: dict[str, Path]) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from curvedray.cli.progress import progress_bar
+from curvedray.cli.shared import Address, EngineKind, Workers, chosen_engine
 
 if TYPE_CHECKING:
     from curvedray.data.check import ClipReport
@@ -67,25 +68,35 @@ def cache(
     labels: Labels = None,
     clips: Clips = 2048,
     half: Annotated[bool, typer.Option("--half", help="Store latents and text in half precision.")] = False,
+    engine: EngineKind = None,
+    address: Address = None,
+    workers: Workers = None,
     prune: Annotated[bool, typer.Option("--prune", help="Delete what is of no clip that is there now.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was cached as JSON.")] = False,
 ) -> None:
     """Encode every clip once. Run again, it goes on where it stopped, and encodes what has changed."""
-    import torch
+    from functools import partial
 
     from curvedray.cli import console
     from curvedray.data.cache import build_cache, remove_unused
     from curvedray.data.sources import open_footage
     from curvedray.inputs import megabytes
-    from curvedray.models.open import load_model
+    from curvedray.models.open import load_on_gpu_if_any
 
-    opened = load_model(model, device="cuda" if torch.cuda.is_available() else "cpu")
+    where = chosen_engine(engine, address, workers)
+    opened = load_on_gpu_if_any(model)
     own = opened.defaults
     shape = _shape(size, frames, (own.frames, own.height, own.width))
     opened.grid_for(shape.frames, shape.height, shape.width)  # refuses what the model's strides do not divide
     source = open_footage(folder, shape, clips, labels=labels)
     with progress_bar("clips", shown=not as_json) as tick:
-        report = build_cache(source, opened, shape, output, dtype="float16" if half else "float32", tick=tick)
+        report = build_cache(
+            *(source, opened, shape, output),
+            dtype="float16" if half else "float32",
+            tick=tick,
+            engine=where,
+            open_model=partial(load_on_gpu_if_any, model),
+        )
     removed = remove_unused(output, source) if prune else 0
     if as_json:
         typer.echo(json.dumps(report.to_json()))

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from curvedray.cli.shared import Address, EngineKind, Workers, chosen_engine
+
 if TYPE_CHECKING:
     from curvedray.evaluate.matching import Job
 
@@ -71,10 +73,14 @@ def evaluate(
     accept_noncommercial: Annotated[
         bool, typer.Option("--accept-noncommercial", help="Accept UniK3D's non-commercial licence.")
     ] = False,
+    engine: EngineKind = None,
+    address: Address = None,
+    workers: Workers = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON for a script.")] = False,
 ) -> None:
     """Score videos: does the camera move as it was asked to? Writes scores.json, table.md, table.tex and index.html."""
     from dataclasses import replace
+    from functools import partial
 
     from rich.console import Console
     from rich.markdown import Markdown
@@ -95,6 +101,7 @@ def evaluate(
     def say(line: str) -> None:
         console.print(line, markup=False, soft_wrap=True)
 
+    where = chosen_engine(engine, address, workers)
     template()  # what is missing, and a folder that cannot be written to, are said before hours of scoring
     check_writable(output / "index.html")
     methods = method_names(videos) if side_by_side else {"": None}
@@ -112,7 +119,8 @@ def evaluate(
         every = [job for jobs in jobs_of.values() for job in jobs]
         estimator = choose_estimator([job.video for job in every], recovered is not None)
         say(f"cameras recovered by {estimator}; --estimator names another")
-    engine = make_estimator(estimator, recovered, vipe_command, accept_noncommercial)
+    open_estimator = partial(make_estimator, estimator, recovered, vipe_command, accept_noncommercial)
+    judge = open_estimator()
     stride = stride or usual_stride(estimator)
     named = {"format": camera_format, "lens": lens}
     options = {name: value for name, value in named.items() if value is not None}
@@ -131,8 +139,9 @@ def evaluate(
                 tick(scored, len(jobs), f"scored {quoted(result.clip)}" + (" (as before)" if resumed else ""))
 
             tick(0, len(jobs))
-            results = score_folder(jobs, engine, stride, output / name, done, **options)
-        report = Report(results, engine.name, engine.version, engine.floor, stride)
+            on = {"engine": where, "open_estimator": open_estimator}
+            results = score_folder(jobs, judge, stride, output / name, done, **on, **options)
+        report = Report(results, judge.name, judge.version, judge.floor, stride)
         if against:
             report = replace(report, against=str(against), differences=compare(report, against))
         write_report(report, output / name, {job.clip: job for job in jobs})

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from curvedray.cli.progress import tracked
-from curvedray.cli.shared import pixels
+from curvedray.cli.shared import Address, EngineKind, Workers, chosen_engine, pixels
 from curvedray.errors import InputError
 
 if TYPE_CHECKING:
@@ -132,22 +132,28 @@ def label(
     accept_noncommercial: Annotated[
         bool, typer.Option("--accept-noncommercial", help="Accept a non-commercial licence.")
     ] = False,
+    engine: EngineKind = None,
+    address: Address = None,
+    workers: Workers = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was made as JSON.")] = False,
 ) -> None:
     """Label videos with a teacher's distances: one map per clip, with a note of who made it."""
     from dataclasses import asdict
+    from functools import partial
 
     from curvedray.cli import console
     from curvedray.cli.progress import progress_bar
     from curvedray.evaluate.label import Label, label_videos, make_teacher
     from curvedray.evaluate.matching import Job, match, video_files
 
+    where = chosen_engine(engine, address, workers)
     if cameras is None:
         jobs = [Job(clip, path, None) for clip, path in sorted(video_files(videos).items())]
     else:
         jobs = match(videos, cameras)
-    engine = make_teacher(teacher, accept_noncommercial=accept_noncommercial, weights=weights)
-    console.print(f"{teacher} {engine.version}, licence {getattr(engine, 'licence', '') or 'Apache-2.0'}", markup=False)
+    open_teacher = partial(make_teacher, teacher, accept_noncommercial=accept_noncommercial, weights=weights)
+    opened = open_teacher()
+    console.print(f"{teacher} {opened.version}, licence {getattr(opened, 'licence', '') or 'Apache-2.0'}", markup=False)
     with progress_bar("labelling") as tick:
         made: list[Label] = []
 
@@ -158,7 +164,7 @@ def label(
             tick(len(made), len(jobs), f"labelled {one.clip}" + (" (as before)" if resumed else ""))
 
         tick(0, len(jobs))
-        label_videos(jobs, engine, output, lens, done)
+        label_videos(jobs, opened, output, lens, done, engine=where, open_teacher=open_teacher)
     if as_json:
         typer.echo(json.dumps([asdict(one) for one in made], indent=1))
     else:

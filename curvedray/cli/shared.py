@@ -11,6 +11,7 @@ from curvedray.errors import InputError
 
 if TYPE_CHECKING:
     from curvedray.cameras import Cameras
+    from curvedray.engine import Engine
 
 LARGEST_SIDE = 8192  # pixels; a larger one is a typo, and more than a video player takes
 LONGEST_OPTION = 1000  # characters
@@ -20,6 +21,26 @@ NOT_OPTIONS = ("path", "format", "dtype", "lens_needed")  # of read_cameras: wha
 Options = Annotated[
     list[str] | None, typer.Option("--option", help="A reader's own option as NAME=VALUE; may be repeated.")
 ]
+
+PANEL_WORKERS = "Many machines"
+EngineKind = Annotated[
+    str | None,
+    typer.Option("--engine", help="`ray`: the jobs go to many workers (docs/scale.md).", rich_help_panel=PANEL_WORKERS),
+]
+Address = Annotated[
+    str | None,
+    typer.Option(help="A Ray cluster, HOST:PORT or auto; else this machine's.", rich_help_panel=PANEL_WORKERS),
+]
+Workers = Annotated[
+    int | None, typer.Option(help="How many; else one per processor or GPU.", min=1, rich_help_panel=PANEL_WORKERS)
+]
+
+
+def chosen_engine(kind: str | None, address: str | None, workers: int | None) -> "Engine":
+    """What `--engine`, `--address` and `--workers` say; this process, where they say nothing."""
+    from curvedray.engine import Engine
+
+    return Engine(kind or "here", address or "", workers or 0)
 
 
 def pixels(size: str | None) -> tuple[int, int] | None:

@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,6 +20,7 @@ from torch import Tensor
 from curvedray.cameras import Cameras, Lens
 from curvedray.data.clips import Clip, FootageSource, VideoShape, encoded
 from curvedray.data.fingerprint import fingerprint
+from curvedray.engine import HERE, Engine, model_opener, run_jobs
 from curvedray.errors import InputError
 from curvedray.files import write_tensors
 from curvedray.inputs import parsed_json, read_header, read_tensors, reading
@@ -53,35 +55,72 @@ def build_cache(
     dtype: CacheDtype = "float32",
     share: tuple[int, int] = (0, 1),
     tick: Callable[[int, int], None] = lambda done, total: None,
+    engine: Engine = HERE,
+    open_model: Callable[[], VideoModel] | None = None,
 ) -> CacheReport:
     """Encode every clip of a source once. Clips that cannot be read are left out and named in the report.
 
     Several processes may share the work: `share` is this one's number and how many there are, and the report is of
-    its own clips. Of two strangers who build one cache at once the second is refused.
+    its own clips. Of two strangers who build one cache at once the second is refused. On an engine of several workers
+    each opens a model by `open_model`; without it, `model` is sent.
     """
     if not len(source):
         raise InputError("clips", "at least one", "none")
     rank, count = share
-    made, skipped, used = 0, [], set()
+    jobs = range(rank, len(source), count)
+    finished = 0
+
+    def done(number: int, made: _Encoded) -> None:
+        nonlocal finished
+        finished += 1
+        tick(min(finished * count, len(source)), len(source))
+
+    def lost(index: int, reason: str) -> _Encoded:
+        return _Encoded(source.name_of(index), None, reason)
+
     with _being_built(folder, is_first=rank == 0):
         _check_encoder(folder, model, shape, dtype, write=rank == 0)
-        for index in range(rank, len(source), count):
-            tick(index, len(source))
-            path = clip_file(folder, source.fingerprint(index))
-            if not _is_whole(path):
-                try:
-                    clip = encoded(source[index], model, shape)
-                except InputError as error:
-                    skipped.append((source.name_of(index), str(error)))
-                    continue
-                _write_clip(clip, path, getattr(torch, dtype))
-                made += 1
-            used.add(path)
-        tick(len(source), len(source))
+        tick(0, len(source))
+        opener = partial(_encoder, model_opener(model, open_model, engine), source, shape, folder, dtype)
+        found = run_jobs(jobs, opener, engine, done=done, lost=lost, gpu=True)
         files = [path for path in folder.glob("*.safetensors") if path.name != ENCODER]
         size = sum(path.stat().st_size for path in files)
+    used = {clip.path for clip in found if clip.path is not None}
+    skipped = tuple((clip.name, clip.reason) for clip in found if clip.path is None)
+    made = sum(clip.made for clip in found)
     known = used if count == 1 else {clip_file(folder, source.fingerprint(i)) for i in range(len(source))}
-    return CacheReport(len(used), tuple(skipped), size, made, len(set(files) - known))
+    return CacheReport(len(used), skipped, size, made, len(set(files) - known))
+
+
+@dataclass(frozen=True)
+class _Encoded:
+    """What became of one clip: its file, or the reason it has none."""
+
+    name: str
+    path: Path | None
+    reason: str = ""
+    made: bool = False
+
+
+def _encoder(
+    open_model: Callable[[], VideoModel], source: FootageSource, shape: VideoShape, folder: Path, dtype: CacheDtype
+) -> Callable[[int], _Encoded]:
+    return partial(_encode_once, model=open_model(), source=source, shape=shape, folder=folder, dtype=dtype)
+
+
+def _encode_once(
+    index: int, model: VideoModel, source: FootageSource, shape: VideoShape, folder: Path, dtype: CacheDtype
+) -> _Encoded:
+    """A clip's file, made if it is not there."""
+    path, name = clip_file(folder, source.fingerprint(index)), source.name_of(index)
+    if _is_whole(path):
+        return _Encoded(name, path)
+    try:
+        clip = encoded(source[index], model, shape)
+    except InputError as error:
+        return _Encoded(name, None, str(error))
+    _write_clip(clip, path, getattr(torch, dtype))
+    return _Encoded(name, path, made=True)
 
 
 def clip_file(folder: Path, made_of: str) -> Path:

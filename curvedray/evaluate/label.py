@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import torch.nn.functional as F
 
 from curvedray.cameras.named_lenses import named_lens
 from curvedray.data.fingerprint import file_fingerprint, fingerprint
+from curvedray.engine import HERE, Engine, model_opener, run_jobs
 from curvedray.errors import InputError
 from curvedray.evaluate.estimators import make_estimator
 from curvedray.evaluate.estimators.protocol import Estimator, KnowsCameras
@@ -63,20 +65,40 @@ def label_videos(
     folder: Path,
     lens: str | None = None,
     done: Callable[[Label, bool], None] = lambda label, resumed: None,
+    *,
+    engine: Engine = HERE,
+    open_teacher: Callable[[], Estimator] | None = None,
 ) -> list[Label]:
-    """A map of every clip in `folder`, or the reason it has none; what the same teacher labelled before is kept."""
-    labels = []
-    for job in jobs:
-        note, key = folder / f"{job.file}.label.json", _key(job, teacher, lens)
-        label = _kept(note, key)
-        resumed = label is not None
-        if label is None:
-            label = _labelled(job, teacher, folder, lens, key)
-            with whole_file(note) as temporary:
-                temporary.write_text(json.dumps(asdict(label), indent=1))
-        done(label, resumed)
-        labels.append(label)
-    return labels
+    """A map of every clip in `folder`, or the reason it has none; what the same teacher labelled before is kept.
+
+    On an engine of several workers each opens a teacher of its own by `open_teacher`; without it, `teacher` is sent.
+    """
+    opener = partial(_labeller, model_opener(teacher, open_teacher, engine), folder, lens)
+
+    def lost(job: Job, reason: str) -> tuple[Label, bool]:
+        licence = str(getattr(teacher, "licence", ""))
+        return Label(job.clip, "", teacher.name, teacher.version, licence, 0.0, 0.0, "", reason, 0.0, ""), False
+
+    found = run_jobs(jobs, opener, engine, done=lambda _, made: done(*made), lost=lost, gpu=True)
+    return [label for label, _ in found]
+
+
+def _labeller(
+    open_teacher: Callable[[], Estimator], folder: Path, lens: str | None
+) -> Callable[[Job], tuple[Label, bool]]:
+    return partial(label_once, teacher=open_teacher(), folder=folder, lens=lens)
+
+
+def label_once(job: Job, teacher: Estimator, folder: Path, lens: str | None = None) -> tuple[Label, bool]:
+    """A clip's label, and whether it was there: made from the same files by the same teacher."""
+    note, key = folder / f"{job.file}.label.json", _key(job, teacher, lens)
+    label = _kept(note, key)
+    if label is not None:
+        return label, True
+    label = _labelled(job, teacher, folder, lens, key)
+    with whole_file(note) as temporary:
+        temporary.write_text(json.dumps(asdict(label), indent=1))
+    return label, False
 
 
 def _key(job: Job, teacher: Estimator, lens: str | None) -> str:

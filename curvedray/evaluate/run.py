@@ -8,6 +8,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import torch
 
 from curvedray.cameras import Cameras, Lens
 from curvedray.cameras.named_lenses import named_lens
+from curvedray.engine import HERE, Engine, model_opener, run_jobs
 from curvedray.errors import InputError
 from curvedray.evaluate.estimators import Estimate, Estimator
 from curvedray.evaluate.estimators.protocol import at_stride
@@ -52,23 +54,44 @@ def score_folder(
     stride: int,
     folder: Path,
     done: Callable[[ClipResult, bool], None] = lambda result, resumed: None,
+    *,
+    engine: Engine = HERE,
+    open_estimator: Callable[[], Estimator] | None = None,
     **camera_options: Any,
 ) -> list[ClipResult]:
-    """Every job's result, scored now or read from `folder` if nothing that it depends on has changed."""
-    results = []
-    for job in jobs:
-        file = folder / "clips" / f"{job.file}.json"
-        key = job_key(job, estimator, stride, camera_options)
-        result = saved_result(file, job.clip, key)
-        resumed = result is not None
-        if result is None:
-            started = time.monotonic()
-            result = replace(score_clip(job, estimator, stride, **camera_options), key=key)
-            result = replace(result, seconds=round(time.monotonic() - started, 2))
-            write_result(result, file)
-        done(result, resumed)
-        results.append(result)
-    return results
+    """Every job's result, scored now or read from `folder` if nothing that it depends on has changed.
+
+    On an engine of several workers each opens an estimator by `open_estimator`; without it, `estimator` is sent.
+    """
+    opener = partial(_scorer, model_opener(estimator, open_estimator, engine), stride, folder, camera_options)
+
+    def lost(job: Job, reason: str) -> tuple[ClipResult, bool]:
+        return ClipResult(job.clip, failure=reason), False
+
+    found = run_jobs(jobs, opener, engine, done=lambda _, scored: done(*scored), lost=lost, gpu=True)
+    return [result for result, _ in found]
+
+
+def _scorer(
+    open_estimator: Callable[[], Estimator], stride: int, folder: Path, options: dict[str, Any]
+) -> Callable[[Job], tuple[ClipResult, bool]]:
+    return partial(score_once, estimator=open_estimator(), stride=stride, folder=folder, options=options)
+
+
+def score_once(
+    job: Job, estimator: Estimator, stride: int, folder: Path, options: dict[str, Any]
+) -> tuple[ClipResult, bool]:
+    """A job's result, and whether it was there, made from the same files in the same way."""
+    file = folder / "clips" / f"{job.file}.json"
+    key = job_key(job, estimator, stride, options)
+    saved = saved_result(file, job.clip, key)
+    if saved is not None:
+        return saved, True
+    started = time.monotonic()
+    result = replace(score_clip(job, estimator, stride, **options), key=key)
+    result = replace(result, seconds=round(time.monotonic() - started, 2))
+    write_result(result, file)
+    return result, False
 
 
 def score_clip(job: Job, estimator: Estimator, stride: int, **camera_options: Any) -> ClipResult:

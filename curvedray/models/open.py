@@ -43,6 +43,11 @@ def load_model(
     return Wan.load(name, dtype=DTYPES[dtype], device=device, offload=offload, tiling=tiling)
 
 
+def load_on_gpu_if_any(name: str = "") -> VideoModel:
+    """The model on a GPU of whatever machine this is called on, or on its processor."""
+    return load_model(name, device="cuda" if torch.cuda.is_available() else "cpu")
+
+
 def usual_shape(name: str = "") -> tuple[int, int, int]:
     """Frames, height and width that a model makes where nobody says others, known before a large one is loaded."""
     if is_embedded(name):
