@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -123,7 +123,7 @@ def evaluate(
     judge = open_estimator()
     stride = stride or usual_stride(estimator)
     named = {"format": camera_format, "lens": lens}
-    options = {name: value for name, value in named.items() if value is not None}
+    options: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
 
     def report_of(name: str, jobs: "list[Job]") -> Report:
         with progress_bar(f"scoring {name}".strip()) as tick:
@@ -139,8 +139,8 @@ def evaluate(
                 tick(scored, len(jobs), f"scored {quoted(result.clip)}" + (" (as before)" if resumed else ""))
 
             tick(0, len(jobs))
-            on = {"engine": where, "open_estimator": open_estimator}
-            results = score_folder(jobs, judge, stride, output / name, done, **on, **options)
+            found = (jobs, judge, stride, output / name, done)
+            results = score_folder(*found, engine=where, open_estimator=open_estimator, **options)
         report = Report(results, judge.name, judge.version, judge.floor, stride)
         if against:
             report = replace(report, against=str(against), differences=compare(report, against))
