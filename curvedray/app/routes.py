@@ -1,23 +1,115 @@
 """Every call of API.md and the function that answers it."""
 
+import io
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+from PIL import Image
+from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from curvedray.app.calls import answering
+from curvedray.app import asking
+from curvedray.app.calls import Refused, answering, body_of, collected_notes, notes_header
+from curvedray.app.exports import exported
+from curvedray.app.facts import facts
+from curvedray.app.paths import described, imported, keys_of, path_json, path_of
+from curvedray.app.scenes import clearance, picture_of, raw_metres, scene_json
 from curvedray.app.studio import Studio
+from curvedray.doctor import examine
 
 
 def routes(studio: Studio) -> list[Route]:
+    computed = [
+        _computed(studio, "/api/path", asking.PathAsked, _path),
+        _computed(studio, "/api/keys", asking.KeysAsked, _keys),
+        _computed(studio, "/api/describe", asking.PathAsked, lambda s, asked: described(asked, s.uploads)),
+        _computed(studio, "/api/scene", asking.SceneLook, lambda s, asked: scene_json(asked)),
+        _computed(studio, "/api/check", asking.CheckAsked, _check),
+        _computed(studio, "/api/import", asking.ImportAsked, lambda s, asked: imported(asked.path, s.uploads)),
+        _drawn(studio, "/api/picture", asking.PictureAsked, _picture),
+        _drawn(studio, "/api/export", asking.ExportAsked, lambda s, asked: exported(asked, s.uploads)),
+    ]
+
+    async def start(request: Request) -> Response:
+        told = await studio.threads.run(facts, studio.shelf, studio.folder)
+        return JSONResponse(told | {"worker": studio.worker})
+
     async def doctor(request: Request) -> Response:
-        return JSONResponse({"findings": await studio.threads.run(_findings)})
+        return JSONResponse({"findings": [asdict(i) for i in await studio.threads.run(examine)]})
 
-    return [Route("/api/doctor", answering(doctor), methods=["GET"])]
+    async def upload(request: Request) -> Response:
+        claimed = int(request.headers.get("content-length", 0))
+        name = request.query_params.get("name", "")
+        into = request.query_params.get("into")
+        kept = await studio.uploads.keep(request.path_params["kind"], name, into, request.stream(), claimed)
+        return JSONResponse(kept, 201)
+
+    async def remove_upload(request: Request) -> Response:
+        studio.uploads.remove(request.path_params["name"])
+        return JSONResponse({"removed": True})
+
+    return [
+        Route("/api/start", answering(start), methods=["GET"]),
+        Route("/api/doctor", answering(doctor), methods=["GET"]),
+        Route("/api/uploads/{kind}", answering(upload), methods=["PUT"]),
+        Route("/api/uploads/{name}", answering(remove_upload), methods=["DELETE"]),
+        *computed,
+        Route("/api/{rest:path}", answering(_unknown), methods=["GET", "POST", "PUT", "DELETE"]),
+    ]
 
 
-def _findings() -> list[dict]:
-    from dataclasses import asdict
+async def _unknown(request: Request) -> Response:
+    raise Refused(404, f"{request.method} {request.url.path[:100]}: no such call")
 
-    from curvedray.doctor import examine
 
-    return [asdict(finding) for finding in examine()]
+def _computed(studio: Studio, path: str, model: type[BaseModel], work: Callable[[Studio, Any], dict]) -> Route:
+    """A POST whose answer is computed in a thread, with what was warned about on the way."""
+
+    def noted(asked: BaseModel) -> dict:
+        with collected_notes() as notes:
+            answer = work(studio, asked)
+        if notes:
+            answer["notes"] = [*answer.get("notes", []), *notes]
+        return answer
+
+    async def endpoint(request: Request) -> Response:
+        return JSONResponse(await studio.threads.run(noted, await body_of(request, model)))
+
+    return Route(path, answering(endpoint), methods=["POST"])
+
+
+def _drawn(studio: Studio, path: str, model: type[BaseModel], work: Callable[[Studio, Any], Response]) -> Route:
+    """A POST whose answer is a file."""
+
+    async def endpoint(request: Request) -> Response:
+        return await studio.threads.run(work, studio, await body_of(request, model))
+
+    return Route(path, answering(endpoint), methods=["POST"])
+
+
+def _path(studio: Studio, asked: asking.PathAsked) -> dict:
+    return path_json(path_of(asked, studio.uploads), asked)
+
+
+def _keys(studio: Studio, asked: asking.KeysAsked) -> dict:
+    return {"keys": keys_of(asked.path, asked.count, studio.uploads)}
+
+
+def _check(studio: Studio, asked: asking.CheckAsked) -> dict:
+    words = clearance(asked.scene, path_of(asked.path, studio.uploads).cameras)
+    return {"clear": not words, "words": words}
+
+
+def _picture(studio: Studio, asked: asking.PictureAsked) -> Response:
+    made = picture_of(asked, studio.uploads)
+    headers = notes_header(made.notes)
+    if made.limits is not None:
+        headers["Studio-Limits"] = f"{made.limits[0]:.6g},{made.limits[1]:.6g}"
+    if asked.what == "metres":
+        return Response(raw_metres(made.metres), media_type="application/octet-stream", headers=headers)
+    stream = io.BytesIO()
+    Image.fromarray(made.pixels.numpy()).save(stream, "PNG", compress_level=1)
+    return Response(stream.getvalue(), media_type="image/png", headers=headers)

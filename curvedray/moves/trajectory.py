@@ -4,13 +4,11 @@ t frame   k keyframe
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import torch
 from jaxtyping import Float
-from numpy.typing import NDArray
 from torch import Tensor
 
 from curvedray.cameras import Cameras, Lens, Unit
@@ -18,7 +16,8 @@ from curvedray.cameras.arrays import as_tensor, as_whole, kind_of
 from curvedray.cameras.cameras import as_lens, check_near
 from curvedray.cameras.lens import Array as AnyArray
 from curvedray.errors import InputError
-from curvedray.moves.actions import Array, Rig, Stage, changes
+from curvedray.moves.actions import Rig, Stage, changes
+from curvedray.moves.between import cameras_at
 from curvedray.moves.move import Step
 from curvedray.moves.phrases import read_moves
 
@@ -43,7 +42,7 @@ def trajectory(
     unit `arbitrary` plain lengths are that unit. A zoom gives a lens per frame. A lens may be a name: `fisheye-150`,
     at 832 x 480 pixels.
     """
-    lens, frames = as_lens(lens), _checked_frames(frames)
+    lens, frames = as_lens(lens), checked_frames(frames)
     if not SLOWEST_FPS <= fps <= 1 / SLOWEST_FPS:
         raise InputError("fps", f"from {SLOWEST_FPS:g} to {1 / SLOWEST_FPS:g} frames per second", fps)
     if near is not None:
@@ -65,7 +64,7 @@ def trajectory(
     return Cameras(seen, torch.from_numpy(rig.poses()).to(dtype), unit, fps)
 
 
-def _checked_frames(frames: int) -> int:
+def checked_frames(frames: int) -> int:
     frames = as_whole("frames", frames)
     if frames > MOST_FRAMES:
         raise InputError("frames", f"at most {MOST_FRAMES}", frames)
@@ -89,26 +88,26 @@ def keyframes(
     Positions follow a cubic spline, rotations a rotation spline; a lens per keyframe is blended too (focal lengths
     evenly in their logarithm).
     """
-    frames = _checked_frames(frames)
+    frames = checked_frames(frames)
     keys = Cameras(as_lens(lens), as_tensor("keyframes", world_from_camera), unit, fps)
     clock = np.arange(float(len(keys))) if times is None else as_tensor("times", times).double().numpy()
     if keys.batch_shape:
         raise InputError("keyframes", "poses of shape (K, 4, 4)", f"a batch of shape {keys.batch_shape}")
     if len(clock) != len(keys) or not np.isfinite(clock).all() or not (np.diff(clock) > 0).all():
         raise InputError("times", f"{len(keys)} numbers, each later than the one before", clock.tolist())
-    return _at(keys, clock, np.linspace(clock[0], clock[-1], frames))
+    return cameras_at(keys, clock, np.linspace(clock[0], clock[-1], frames))
 
 
 def resample(cameras: Cameras, frames: int) -> Cameras:
     """The same path over the same time in another number of frames; lens and frame rate go along."""
     if cameras.batch_shape:
         raise InputError("resample", "one trajectory", f"a batch of shape {cameras.batch_shape}")
-    frames = _checked_frames(frames)
+    frames = checked_frames(frames)
     if frames == len(cameras):
         return cameras
     last = len(cameras) - 1.0
     fps = cameras.fps * (frames - 1) / last if cameras.fps and last and frames > 1 else cameras.fps
-    return replace(_at(cameras, np.arange(last + 1), np.linspace(0.0, last, frames)), fps=fps)
+    return replace(cameras_at(cameras, np.arange(last + 1), np.linspace(0.0, last, frames)), fps=fps)
 
 
 def fitted_to(cameras: Cameras, frames: int, width: int, height: int) -> tuple[Cameras, list[str]]:
@@ -149,42 +148,3 @@ def look_at(positions: Float[AnyArray, "k 3"], target: Float[AnyArray, "*k 3"]) 
     poses = torch.eye(4, dtype=torch.float64, device=ahead.device).repeat(len(positions), 1, 1)
     poses[:, :3] = torch.stack([x, torch.linalg.cross(z, x), z, positions.double()], -1)
     return poses.to(positions.dtype)
-
-
-def _at(keys: Cameras, clock: Array, now: Array) -> Cameras:
-    """The cameras between keys; at the time of a key, that key to the bit."""
-    poses = keys.world_from_camera.detach().cpu()
-    key, is_key = _key_at(clock, now)
-    result = poses[key].clone()
-    between = ~is_key & bool((poses != poses[0]).any())  # a static camera stays static to the bit
-    if between.any():
-        from scipy.interpolate import CubicSpline  # here: importing it takes longer than most paths
-        from scipy.spatial.transform import Rotation, RotationSpline
-
-        wide = poses.double().numpy()
-        result[between, :3, 3] = torch.from_numpy(CubicSpline(clock, wide[:, :3, 3])(now[between])).to(poses.dtype)
-        turned = RotationSpline(clock, Rotation.from_matrix(wide[:, :3, :3]))(now[between]).as_matrix()
-        result[between, :3, :3] = torch.from_numpy(turned).to(poses.dtype)
-    lens = keys.lens if keys.lens.batch_shape in ((), (1,)) else _lens_at(keys.frame_lens, clock, now)
-    return replace(keys, lens=lens, world_from_camera=result.to(keys.world_from_camera.device))
-
-
-def _lens_at(lens: Lens, clock: Array, now: Array) -> Lens:
-    key, is_key = _key_at(clock, now)
-
-    def blend(
-        values: Tensor, curve: Callable[[Array], Array] = np.array, back: Callable[[Array], Array] = np.array
-    ) -> Tensor:
-        columns = curve(values.detach().cpu().double().numpy()).reshape(len(clock), -1)
-        rows = np.stack([back(np.interp(now, clock, i)) for i in columns.T], -1)
-        blended = torch.from_numpy(rows).reshape(len(now), *values.shape[1:]).to(values)
-        blended[is_key] = values[key[is_key]]
-        return blended
-
-    return replace(lens, focal=blend(lens.focal, np.log, np.exp), center=blend(lens.center), xi=blend(lens.xi))
-
-
-def _key_at(clock: Array, now: Array) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The key at or after each moment, and whether it is at that very moment."""
-    key = np.clip(np.searchsorted(clock, now), 0, len(clock) - 1)
-    return key, clock[key] == now

@@ -1,0 +1,29 @@
+"""Names of takes, uploads and maps: when they were made and six digits of chance, so that they sort and never clash."""
+
+import re
+import secrets
+from datetime import UTC, datetime
+from pathlib import Path
+
+from curvedray.app.asking import ID
+from curvedray.app.calls import Refused
+
+
+def new_name() -> str:
+    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+
+
+def is_name(text: str) -> bool:
+    return re.fullmatch(ID, text) is not None
+
+
+def folder_named(parent: Path, name: str, what: str) -> Path:
+    """The folder of that name; whatever is no name, or not there, is 404."""
+    folder = parent / name if is_name(name) else None
+    if folder is None or not folder.is_dir():
+        raise Refused(404, f"{what}: expected one that is there, got {name[:40]!r}")
+    return folder
+
+
+def now() -> str:
+    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
