@@ -7,19 +7,19 @@ import numpy as np
 import torch
 
 from curvedray.app.asking import KeyAsked, LensAsked, PathAsked
+from curvedray.app.camera_files import read_path
 from curvedray.app.lenses import USUAL, lens_of, name_of
 from curvedray.app.uploads import Uploads
 from curvedray.cameras import Cameras, Lens
 from curvedray.cameras.angles import yaw_pitch_roll
 from curvedray.errors import InputError
-from curvedray.formats import detect_format, read_cameras
 from curvedray.moves.actions import Rig
 from curvedray.moves.describe import describe
 from curvedray.moves.move import Move, Quantity, Sequence, Step, Together
 from curvedray.moves.phrases import in_exact_words
 from curvedray.moves.text import parse_moves
 from curvedray.moves.timeline import Timeline
-from curvedray.moves.trajectory import fitted_to, resample, trajectory
+from curvedray.moves.trajectory import resample, trajectory
 
 DIGITS = 7  # of a number in an answer: what float32 holds
 
@@ -41,7 +41,8 @@ def path_of(asked: PathAsked, uploads: Uploads) -> PathMade:
         return _moved(asked)
     if asked.keys is not None:
         return _keyed(asked)
-    return _read(asked, uploads)
+    cameras, notes = read_path(asked, uploads)
+    return PathMade(cameras, None, None if asked.lens is None else name_of(asked.lens), None, notes)
 
 
 def _moved(asked: PathAsked) -> PathMade:
@@ -76,7 +77,8 @@ def _keyed(asked: PathAsked) -> PathMade:
     keys, size = asked.keys, (asked.width, asked.height)
     angles = np.deg2rad([[key.yaw, key.pitch, key.roll] for key in keys])
     positions = np.array([key.position for key in keys], float)
-    poses = torch.from_numpy(Rig(positions, *angles.T, zoom=np.zeros(len(keys))).poses()).float()
+    yaw, pitch, roll = angles.T
+    poses = torch.from_numpy(Rig(positions, yaw, pitch, roll, np.zeros(len(keys))).poses()).float()
     lens = _lens_per_key([key.lens or asked.lens or USUAL for key in keys], *size)
     line = Timeline(
         Cameras(lens, poses, "metric", asked.fps),
@@ -98,59 +100,6 @@ def _lens_per_key(asked: list[LensAsked], width: int, height: int) -> Lens:
         return lenses[0]
     focal, center, xi = (torch.stack([getattr(i, part) for i in lenses]) for part in ("focal", "center", "xi"))
     return Lens(focal, center, xi, (width, height), min(i.max_angle for i in lenses))
-
-
-def _read(asked: PathAsked, uploads: Uploads) -> PathMade:
-    """An uploaded camera file's path, from its first camera on, in metres."""
-    source = uploads.path(asked.upload or "", "cameras")
-    lens = None if asked.lens is None else lens_of(asked.lens, asked.width, asked.height)
-    told: dict[str, Any] = {} if lens is None else {"lens": lens}
-    found = read_cameras(source, asked.format, **told, **asked.options)
-    cameras, notes = fitted_to(found, asked.frames, asked.width, asked.height)
-    cameras = _from_here(cameras, keep_horizon=asked.horizon)
-    scale, said = _metres_per_unit(cameras, asked)
-    poses = cameras.world_from_camera.clone()
-    poses[:, :3, 3] *= scale
-    made = replace(cameras, world_from_camera=poses, unit="metric", fps=asked.fps)
-    return PathMade(made, None, None if lens is None else name_of(asked.lens), None, notes + said)
-
-
-def _from_here(cameras: Cameras, keep_horizon: bool) -> Cameras:
-    """From the first camera on: level it is, or, with its file's horizon kept, only facing ahead."""
-    if not keep_horizon:
-        return cameras.relative_to_first()
-    poses = cameras.world_from_camera.double()
-    yaw = yaw_pitch_roll(poses[0, :3, :3].numpy())[0]
-    turn = torch.from_numpy(Rig.change(np.zeros(1), yaw=np.array([-yaw])).poses()[0])
-    placed = poses.clone()
-    placed[:, :3, 3] -= poses[0, :3, 3]
-    return replace(cameras, world_from_camera=(turn @ placed).to(cameras.world_from_camera.dtype))
-
-
-def _metres_per_unit(cameras: Cameras, asked: PathAsked) -> tuple[float, list[str]]:
-    if asked.scale is not None:
-        return asked.scale, [f"scaled: {asked.scale:g} metres per unit of the file"]
-    if cameras.unit == "metric":
-        return 1.0, []
-    if cameras.unit == "near":
-        return asked.near, []
-    places = cameras.world_from_camera[:, :3, 3].double()
-    longest = (places - places[0]).norm(dim=-1).max().item()
-    if longest == 0:
-        return 1.0, []
-    note = (
-        "the file's scale is not known: its farthest camera was put one near distance away; set the scale to change it"
-    )
-    return asked.near / longest, [note]
-
-
-def imported(asked: PathAsked, uploads: Uploads) -> dict[str, Any]:
-    """What a camera file is, and its path."""
-    source = uploads.path(asked.upload or "", "cameras")
-    name, reason = (asked.format, "as you say") if asked.format else detect_format(source)
-    raw = read_cameras(source, name, **asked.options)
-    facts = {"format": name, "reason": reason, "file_frames": len(raw), "file_unit": raw.unit}
-    return path_json(path_of(asked.model_copy(update={"format": name}), uploads), asked) | facts
 
 
 # -- as JSON

@@ -13,9 +13,10 @@ from starlette.routing import Route
 
 from curvedray.app import asking
 from curvedray.app.calls import Refused, answering, body_of, collected_notes, notes_header
+from curvedray.app.camera_files import read_file
 from curvedray.app.exports import exported
 from curvedray.app.facts import facts
-from curvedray.app.paths import described, imported, keys_of, path_json, path_of
+from curvedray.app.paths import described, keys_of, path_json, path_of
 from curvedray.app.scenes import clearance, picture_of, raw_metres, scene_json
 from curvedray.app.studio import Studio
 from curvedray.doctor import examine
@@ -28,7 +29,7 @@ def routes(studio: Studio) -> list[Route]:
         _computed(studio, "/api/describe", asking.PathAsked, lambda s, asked: described(asked, s.uploads)),
         _computed(studio, "/api/scene", asking.SceneLook, lambda s, asked: scene_json(asked)),
         _computed(studio, "/api/check", asking.CheckAsked, _check),
-        _computed(studio, "/api/import", asking.ImportAsked, lambda s, asked: imported(asked.path, s.uploads)),
+        _computed(studio, "/api/import", asking.ImportAsked, _import),
         _drawn(studio, "/api/picture", asking.PictureAsked, _picture),
         _drawn(studio, "/api/export", asking.ExportAsked, lambda s, asked: exported(asked, s.uploads)),
     ]
@@ -92,6 +93,13 @@ def _drawn(studio: Studio, path: str, model: type[BaseModel], work: Callable[[St
 
 def _path(studio: Studio, asked: asking.PathAsked) -> dict:
     return path_json(path_of(asked, studio.uploads), asked)
+
+
+def _import(studio: Studio, asked: asking.ImportAsked) -> dict:
+    raw, format, reason = read_file(asked.path.model_copy(update={"lens": None}), studio.uploads)
+    path = asked.path.model_copy(update={"format": format})
+    facts = {"format": format, "reason": reason, "file_frames": len(raw), "file_unit": raw.unit}
+    return path_json(path_of(path, studio.uploads), path) | facts
 
 
 def _keys(studio: Studio, asked: asking.KeysAsked) -> dict:

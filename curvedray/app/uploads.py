@@ -22,13 +22,18 @@ class Uploads:
         self.folder = folder
         self.under_way = 0
 
-    def path(self, name: str, kind: str) -> Path:
-        """The uploaded file, or the folder where there are several."""
+    def files(self, name: str, kind: str) -> list[Path]:
+        """The uploaded files, the first that came first."""
         folder = folder_named(self.folder / kind, name, "upload")
         files = [file for file in folder.iterdir() if not file.name.startswith(".")]
         if not files:
             raise Refused(404, f"upload {name}: expected a file, got none that was finished")
-        return files[0] if len(files) == 1 else folder
+        return sorted(files, key=lambda file: (file.stat().st_mtime_ns, file.name))
+
+    def path(self, name: str, kind: str) -> Path:
+        """The uploaded file, or the folder where there are several."""
+        files = self.files(name, kind)
+        return files[0] if len(files) == 1 else files[0].parent
 
     async def keep(self, kind: str, name: str, into: str | None, body: AsyncIterator[bytes], claimed: int) -> dict:
         """Write a body to disk as it comes; what is too long is refused by what it claims, and again as it comes."""

@@ -103,7 +103,7 @@ def test_what_is_exported_comes_back_as_the_same_path(ask, format, tmp_path):
     if file.headers["content-type"] == "application/zip":
         archive, name = zipfile.ZipFile(io.BytesIO(file.content)), None
         for member in archive.namelist():
-            into = {"into": name} if name else {}
+            into: dict[str, str] = {"into": name} if name else {}
             name = ask.upload("cameras", member.split("/")[-1], archive.read(member), **into)
     else:
         name = ask.upload("cameras", file.headers["content-disposition"].split('"')[1], file.content)
@@ -168,3 +168,21 @@ def test_numbers_of_an_answer_are_rounded_to_what_float32_holds(ask):
     body = {"keys": [{"position": [0, 0, 0]}]}
     assert torch.isfinite(made).all()
     assert ask.post("/api/path", body).json()["poses"][3] == [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1]
+
+
+def test_a_file_that_names_another_finds_it_among_the_uploaded_ones_alone(ask, tmp_path):
+    """A request of PanShot names a pose file, and some readers take options that do."""
+    poses = np.tile(np.eye(4), (17, 1, 1))
+    np.save(tmp_path / "poses.npy", poses)
+    request = {"pose_path": str(tmp_path / "poses.npy"), "x_fov": 90.0, "xi": 0.5, "caption": "x"}
+    outside = ask.upload("cameras", "request.json", json.dumps([request]).encode())
+    refused = ask.post("/api/import", {"upload": outside})
+    assert refused.status_code == 422
+    assert "uploaded with the request" in refused.json()["error"]["words"]
+    inside = ask.upload("cameras", "request.json", json.dumps([request | {"pose_path": "poses.npy"}]).encode())
+    ask.upload("cameras", "poses.npy", (tmp_path / "poses.npy").read_bytes(), into=inside)
+    answer = ask.post("/api/import", {"upload": inside})
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["format"] == "panshot-request"
+    odd = {"upload": inside, "options": {"near_depths": "/etc/passwd"}}
+    assert ask.post("/api/import", odd).status_code == 422
