@@ -52,7 +52,7 @@ def test_the_page_does_what_it_says(page, tmp_path):
         for command in commands(text):
             if command.startswith(SET_UP):
                 continue
-            assert command.startswith(("curvedray ", "python ")), f"{page.name}: who would run `{command}`?"
+            assert command.startswith(("curvedray ", "python ", "ray ")), f"{page.name}: who would run `{command}`?"
             if needs:
                 check_options(command)
             else:

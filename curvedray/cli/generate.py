@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from curvedray.cli.shared import Address, EngineKind, Workers, chosen_engine
+
 if TYPE_CHECKING:
     from curvedray.generation.recipe import VideoRecipe
 
@@ -139,6 +141,17 @@ def generate(
         bool,
         typer.Option("--beside-exact", help="Also write the video beside the exact rendering (embedded model)."),
     ] = False,
+    requests: Annotated[
+        Path | None,
+        typer.Option(help="Film a list, a JSON object per line (docs/generate.md); -o is a folder. Resumable."),
+    ] = None,
+    near_depths: Annotated[
+        Path | None,
+        typer.Option(help="PanShot's near distances (.jsonl), for --requests.", rich_help_panel=PANEL_CAMERA),
+    ] = None,
+    engine: EngineKind = None,
+    address: Address = None,
+    workers: Workers = None,
     again: Annotated[
         Path | None, typer.Option(help="Make this video again from the recipe inside it, to the byte.")
     ] = None,
@@ -146,7 +159,9 @@ def generate(
     as_json: Annotated[bool, typer.Option("--json", help="Print the files and the recipe as JSON.")] = False,
 ) -> None:
     """Generate a video that follows a camera and a lens."""
+    asked = dict(locals())  # every option by its name
     from curvedray.cli import console
+    from curvedray.cli.film_list import film_list
     from curvedray.cli.progress import progress_bar
     from curvedray.cli.shared import pixels
     from curvedray.cli.threads import set_threads
@@ -159,6 +174,13 @@ def generate(
     from curvedray.generation.write import check_exact, check_output, make_video
     from curvedray.models.open import is_embedded
 
+    where = chosen_engine(engine, address, workers)
+    if requests is not None:
+        set_threads(threads, small=is_embedded(model or ""))
+        film_list(requests, output, where, asked)
+        return
+    if near_depths is not None or where.kind != "here":
+        raise InputError("--near-depths" if near_depths else "--engine", "with --requests", "without")
     if (prompt is None) == (again is None):
         raise InputError("generate", "a prompt, or --again with a video", "neither" if prompt is None else "both")
     if prompt is not None and not prompt.strip():

@@ -4,7 +4,9 @@ requests that pair a pose file with a lens and a caption, .json.
 
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +18,7 @@ from curvedray.errors import InputError
 from curvedray.formats import numpy_poses, realestate
 from curvedray.formats.build import gather, note, npy
 from curvedray.formats.lenses import chosen_lens, given_lens, image_size
-from curvedray.formats.source import Node, Source
+from curvedray.formats.source import Given, Node, Source
 from curvedray.inputs import parsed_json
 
 UCPE_FRAMES = 81
@@ -98,13 +100,21 @@ def without_first_yaw(poses: Float[Tensor, "t 4 4"]) -> Float[Tensor, "t 4 4"]:
 def _near_depth(source: Source, clip: str | None, stem: str) -> float:
     """The near distance of `clip`, or of the clip that a pose file called <clip> or <clip>-<a>-<b> belongs to."""
     wanted = [clip] if clip else [stem, stem.rsplit("-", 2)[0]]
-    for number, line in enumerate(source.text.splitlines(), 1):
-        if not line.strip():
-            continue
-        row = Node(source, parsed_json(line, f"{source.name}, line {number}"), f"in line {number}")
-        if f"{row['video_id'].value}-{row['clip_id'].value}" in wanted:
-            return row["near_depth"].number()
+    table = _near_depths(source.path, source.path.stat().st_mtime_ns)
+    for name in wanted:
+        if name in table:
+            return table[name]
     return source.fail("", f"a line for the clip {wanted[-1]}", "none", "Name it with clip='video_id-clip_id'.")
+
+
+@lru_cache(maxsize=4)  # a list of requests asks for every clip of a long file
+def _near_depths(path: Path, changed: int) -> dict[str, float]:
+    source, table = Source.open(path), {}
+    for number, line in enumerate(source.text.splitlines(), 1):
+        if line.strip():
+            row = Node(source, parsed_json(line, f"{source.name}, line {number}"), f"in line {number}")
+            table[f"{row['video_id'].value}-{row['clip_id'].value}"] = row["near_depth"].number()
+    return table
 
 
 def read_requests(path: str | Path) -> list[Request]:
@@ -153,10 +163,20 @@ def read_request(
     if not file.is_file():
         fix = "Say root=FOLDER, the folder that pose_path starts from."
         node["pose_path"].fail(f"a file at {file}", "nothing there", fix)
-    poses = Source.open(file, replace(source.given, lens=lens, size=size))
+    given = replace(source.given, lens=lens, size=size)
+    said = {"near_depth": near_depth, "near_depths": near_depths, "clip": clip, "zero_yaw": zero_yaw}
+    return request_cameras(file, given, **said, traj_normalization=traj_normalization)
+
+
+def request_cameras(file: Path, given: Given, *, traj_normalization: float | None = None, **said: Any) -> Cameras:
+    """The cameras of a request's pose file, which is PanShot's or RealEstate10K's, with the lens that is given.
+
+    `said` is for `read`: near_depth, near_depths, clip, zero_yaw.
+    """
+    poses = Source.open(file, given)
     if poses.is_npy:
-        return read(poses, near_depth=near_depth, near_depths=near_depths, clip=clip, zero_yaw=zero_yaw)
-    return _realestate(poses, near_depth, traj_normalization)
+        return read(poses, **said)
+    return _realestate(poses, said.get("near_depth"), traj_normalization)
 
 
 def _realestate(source: Source, near_depth: float | None, times: float | None) -> Cameras:

@@ -1,0 +1,176 @@
+"""Film a list of requests: a video each, resumable; what is wrong with one is said and the rest goes on.
+
+A request is done when its video and the JSON beside it carry the recipe that it resolves to now: the same words,
+cameras, settings and weights. So another run, or another worker, makes none twice.
+"""
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from curvedray.adapter.cost import Cost
+from curvedray.cameras import Cameras, Lens
+from curvedray.engine import HERE, Engine, model_opener, run_jobs
+from curvedray.errors import InputError
+from curvedray.formats.panshot import request_cameras
+from curvedray.formats.read import read_cameras
+from curvedray.formats.source import Given
+from curvedray.generation.parts import NO_ADAPTER, Parts, Source, adapter_file, load_parts
+from curvedray.generation.recipe import VideoRecipe, new_recipe, read_recipe
+from curvedray.generation.requests import VideoRequest
+from curvedray.generation.sampling import cost_of
+from curvedray.generation.write import CAMERAS, make_video
+from curvedray.models.open import usual_shape
+from curvedray.radial.check import checked
+from curvedray.radial.map import read_radial_map
+
+
+@dataclass(frozen=True)
+class Filmed:
+    """What became of a request."""
+
+    name: str
+    video: str  # the file; empty where there is none
+    resumed: bool = False  # it was there, made as it would be made now
+    failure: str = ""
+    notices: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Crew:
+    """What films, by its names, so that every worker can open its own: a model, an adapter, how they are loaded."""
+
+    model: str = ""
+    adapter: str | None = None
+    loading: tuple[tuple[str, Any], ...] = ()  # for load_parts: device, dtype, offload ...
+
+    def open(self) -> "OpenCrew":
+        return OpenCrew(self)
+
+
+class OpenCrew:
+    """The model and its adapter, loaded when first needed, which then stay."""
+
+    def __init__(self, crew: Crew):
+        self.crew = crew
+        self._loaded: dict[Path | None, Parts] = {}
+
+    def parts(self, radial: str | None = None, near: float | None = None) -> Parts:
+        """The parts for a video with this map or without one. The embedded model has an adapter for each."""
+        crew = self.crew
+        file = adapter_file(crew.model, crew.adapter, follows_map=radial is not None)
+        if file not in self._loaded:
+            chosen = NO_ADAPTER if file is None else file
+            self._loaded[file] = load_parts(crew.model, chosen, **dict(crew.loading))
+        parts = self._loaded[file]
+        if radial is None:
+            return parts
+        distances = checked(read_radial_map(Path(radial), near), radial)
+        parts = replace(parts, radial=distances, radial_source=Source.of(radial))
+        parts.check_map()
+        return parts
+
+    def recipe(self, request: VideoRequest) -> tuple[Parts, VideoRecipe]:
+        """A request with everything resolved; what it has wrong is refused by its name."""
+        path = self._path(request)
+        near = request.near if request.x_fov is None else None  # PanShot's has divided its poses by it
+        arbitrary = isinstance(path, Cameras) and path.unit == "arbitrary"
+        parts = self.parts(request.radial, None if arbitrary else near)
+        recipe = new_recipe(
+            parts,
+            request.prompt,
+            path,
+            lens=request.lens,
+            negative=request.negative,
+            near=near,
+            fps=request.fps,
+            fit=True,
+            radial_sigma=request.radial_sigma,
+            **request.settings,
+        )
+        return parts, recipe
+
+    def _path(self, request: VideoRequest) -> Cameras | str:
+        if request.camera is None:
+            if request.x_fov is not None:
+                raise InputError("x_fov", "a lens for a camera file", "one without", "Name a lens for moves: lens.")
+            return request.move or "static"
+        if request.x_fov is None or request.xi is None:
+            return read_cameras(request.camera, lens=request.lens)
+        own = usual_shape(self.crew.model)
+        width, height = request.width or own[2], request.height or own[1]
+        fov, xi = torch.tensor([request.x_fov, request.xi], dtype=torch.float64)
+        lens = Lens.from_fov(fov, xi, width, height)
+        said: dict[str, Any] = {"near_depth": request.near, "near_depths": request.near_depths}
+        said |= {"zero_yaw": bool(request.zero_yaw), "traj_normalization": request.traj_normalization}
+        return request_cameras(Path(request.camera), Given(lens, (width, height)), **said).to(torch.float32)
+
+
+def film_requests(
+    requests: Sequence[VideoRequest],
+    folder: Path,
+    crew: Crew,
+    *,
+    engine: Engine = HERE,
+    opened: OpenCrew | None = None,
+    save_radii: bool = False,
+    done: Callable[[Filmed], None] = lambda filmed: None,
+) -> list[Filmed]:
+    """A video of every request in `folder`, with its cameras and its recipe beside it, in the order of the list.
+
+    `opened` is the crew where it is open already; workers elsewhere open their own.
+    """
+    opener = partial(_filmer, model_opener(opened or crew.open(), crew.open, engine), folder, save_radii)
+
+    def lost(request: VideoRequest, reason: str) -> Filmed:
+        return Filmed(request.file, "", failure=reason)
+
+    return run_jobs(list(requests), opener, engine, done=lambda _, filmed: done(filmed), lost=lost, gpu=True)
+
+
+def _filmer(open_crew: Callable[[], OpenCrew], folder: Path, save_radii: bool) -> Callable[[VideoRequest], Filmed]:
+    return partial(film_once, crew=open_crew(), folder=folder, save_radii=save_radii)
+
+
+def film_once(request: VideoRequest, crew: OpenCrew, folder: Path, save_radii: bool = False) -> Filmed:
+    """A request's video, made if it is not there."""
+    began, video = time.monotonic(), folder / f"{request.file}.mp4"
+    try:
+        parts, recipe = crew.recipe(request)
+    except InputError as error:
+        return Filmed(request.file, "", failure=str(error))
+    resumed = is_filmed(video, recipe)
+    if not resumed:
+        make_video(parts, recipe, video, save_radii=save_radii)
+    seconds = round(time.monotonic() - began, 2)
+    return Filmed(request.file, str(video), resumed, notices=recipe.shot.notices, seconds=seconds)
+
+
+def is_filmed(video: Path, recipe: VideoRecipe) -> bool:
+    """Whether a video is there, with its cameras, made by this very recipe. The JSON is written last of its files."""
+    if not (video.is_file() and video.with_name(video.stem + CAMERAS).is_file()):
+        return False
+    wanted = json.dumps(recipe.to_json(), sort_keys=True)
+    try:
+        stored = [read_recipe(path).to_json() for path in (video, video.with_suffix(".json"))]
+    except InputError:
+        return False
+    return all(json.dumps(one, sort_keys=True) == wanted for one in stored)
+
+
+def cost_of_requests(requests: Sequence[VideoRequest], crew: OpenCrew) -> Cost | None:
+    """What the first sound request of a list takes; None where none is sound."""
+    for request in requests:
+        try:
+            parts, recipe = crew.recipe(request)
+        except InputError:
+            continue
+        return cost_of(parts, recipe.shot)
+    return None
