@@ -61,6 +61,8 @@ def film_list(requests: Path, folder: Path | None, engine: "Engine", asked: dict
                 heard.append(film)
                 if film.failure:
                     say(f"{film.name}: left out, {film.failure}")
+                for notice in () if film.resumed else film.notices:
+                    say(f"{film.name}: {notice}")
                 tick(len(heard), len(found), f"filmed {film.name}" + (" (as before)" if film.resumed else ""))
 
             films = film_requests(

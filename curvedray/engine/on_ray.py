@@ -13,7 +13,7 @@ import threading
 import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -40,7 +40,9 @@ class Answer:
 class Worker:
     """Lives in a process of its own, on any node. The model that `open_worker` loads stays until the process ends."""
 
-    def __init__(self, open_worker: Callable[[], Callable[[Any], Any]]):
+    def __init__(self, open_worker: Callable[[], Callable[[Any], Any]], folder: str):
+        with suppress(OSError):  # a node without that folder: relative paths will not be found, and that is said
+            os.chdir(folder)  # so that they mean what they mean to whoever gave them
         self.open_worker = open_worker
         self.work: Callable[[Any], Any] | None = None
 
@@ -190,7 +192,7 @@ class _Run:
         """As many workers as there is work for."""
         wanted = min(self.workers, len(self.waiting) + len(self.running))
         while len(self.starting) + len(self.running) < wanted:
-            worker = self.actor.remote(self.opener)
+            worker = self.actor.remote(self.opener, os.getcwd())
             self.starting[worker.ready.remote()] = worker
 
     def _hear(self) -> None:

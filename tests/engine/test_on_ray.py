@@ -101,6 +101,12 @@ def test_what_workers_warn_of_is_said_here(cluster, caplog):
     assert sorted(record.getMessage() for record in caplog.records) == ["number 1 is odd", "number 3 is odd"]
 
 
+def test_relative_paths_mean_what_they_mean_here(cluster, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run_jobs([2, 3], partial(open_squares, Path()), TWO)
+    assert {file.name for file in tmp_path.glob("*.txt")} == {"2.txt", "3.txt"}
+
+
 def test_a_node_that_goes_away_loses_nothing(tmp_path):
     """Two nodes, one worker each; the node of the one that holds a job is taken down."""
     from ray.cluster_utils import Cluster
