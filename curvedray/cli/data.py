@@ -8,6 +8,7 @@ import typer
 
 from curvedray.cli.progress import progress_bar
 from curvedray.cli.shared import Address, EngineKind, Workers, chosen_engine
+from curvedray.cli.shoot import shoot
 
 if TYPE_CHECKING:
     from curvedray.data.check import ClipReport
@@ -23,10 +24,11 @@ COLUMNS = (("clip", 24), ("frames", 6), ("size", 9), ("turns", 8), ("travels", 1
 
 
 def register(app: typer.Typer) -> None:
-    data = typer.Typer(help="Check and cache clips to train on.", no_args_is_help=True)
+    data = typer.Typer(help="Make, check and cache clips to train on.", no_args_is_help=True)
     data.command()(check)
     data.command()(cache)
     data.command()(example)
+    data.command()(shoot)
     app.add_typer(data, name="data")
 
 
@@ -115,12 +117,19 @@ def cache(
 def example(
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write.")],
     clips: Clips = 3,
+    panoramas: Annotated[bool, typer.Option("--panoramas", help="Panoramas of the world, for `data shoot`.")] = False,
 ) -> None:
-    """Write a few clips of the world as a folder to train on: the layout to copy for your own."""
+    """Write a few clips (or panoramas) of the world as a folder: the layout to copy for your own."""
     from curvedray.cli import console
+    from curvedray.data.example_panoramas import write_panoramas
     from curvedray.data.folders import write_folder
     from curvedray.data.sources import open_footage
 
+    if panoramas:
+        with progress_bar("panoramas") as tick:
+            write_panoramas(clips, output, tick=tick)
+        console.print(f"{clips} panoramas with their distances, the videos with tracks, in {output}", markup=False)
+        return
     with progress_bar("clips") as tick:
         write_folder(open_footage("world", _shape(None, None, WORLD_SHAPE), clips), output, tick=tick)
     console.print(f"{clips} clips, and metadata.csv that names their parts, in {output}", markup=False)

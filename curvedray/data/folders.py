@@ -6,10 +6,10 @@ A record that is wrong is kept, and says what is wrong when its clip is read, so
 
 import csv
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 
@@ -17,11 +17,11 @@ from curvedray.cameras import Cameras, Lens, Unit
 from curvedray.data.clips import Footage, FootageSource
 from curvedray.data.fingerprint import file_fingerprint, fingerprint
 from curvedray.data.labels import label_beside, labelled, split_of_name
-from curvedray.data.tables import Row, loose_rows, number_value, table_rows, text_value
+from curvedray.data.tables import Row, loose_rows, named_captions, number_value, table_rows, text_value
 from curvedray.errors import InputError
 from curvedray.files import plain_name, scratch_folder, whole_file
 from curvedray.formats import cameras_of_video, write_cameras
-from curvedray.inputs import is_folder, read_json, reading
+from curvedray.inputs import is_folder, reading
 from curvedray.media.video import read_video, write_video
 from curvedray.radial.map import read_radial_map
 
@@ -45,6 +45,7 @@ class Record:
     hfov: float | None = None  # degrees: the lens, where the camera file has none
     xi: float = 0.0
     split: str = ""  # `train`, or nothing, is trained on; `test` and `val` are held out
+    source: str = ""  # what the clip was taken from; clips of one source belong to one split
 
     def read(self) -> Footage:
         """Decode the video and read its cameras; anything wrong is an InputError that names the clip."""
@@ -64,7 +65,7 @@ class Record:
         """Of the files' contents, wherever they are, and of everything that the record says of the clip itself."""
         paths = {name: getattr(self, name) for name in PATHS}
         files = {name: file_fingerprint(path) for name, path in paths.items() if path is not None}
-        said = {name: value for name, value in asdict(self).items() if name not in (*PATHS, "split")}
+        said = {name: value for name, value in asdict(self).items() if name not in (*PATHS, "split", "source")}
         return fingerprint(said | files)
 
     def _cameras(self, width: int, height: int) -> Cameras:
@@ -150,13 +151,20 @@ def write_folder(
                     np.savez_compressed(temporary, radius=one.radial.radius.numpy(), valid=one.radial.valid.numpy())
             rows.append(row)
             tick(index + 1, len(source))
-        with (scratch / "metadata.csv").open("w", newline="") as file:
-            table = csv.DictWriter(file, ["video", "cameras", "caption", "radial"])
-            table.writeheader()
-            table.writerows(rows)
+        write_table(rows, scratch / "metadata.csv")
         folder.mkdir(exist_ok=True)
         for path in sorted(scratch.iterdir(), key=lambda path: path.name == "metadata.csv"):  # the table comes last
             os.replace(path, folder / path.name)
+
+
+def write_table(rows: Sequence[Mapping[str, Any]], path: Path) -> Path:
+    """A metadata table, whole or not at all; a column for everything that any row says."""
+    columns = [field.name for field in fields(Record) if any(field.name in row for row in rows)]
+    with whole_file(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+        table = csv.DictWriter(file, columns)
+        table.writeheader()
+        table.writerows(rows)
+    return path
 
 
 def metadata_records(folder: Path) -> list[AnyRecord]:
@@ -174,7 +182,7 @@ def metadata_records(folder: Path) -> list[AnyRecord]:
 def realestate_records(folder: Path) -> list[AnyRecord]:
     """A `.txt` of RealEstate10K and a video of the same name, anywhere below; captions in `captions.json` by name."""
     videos = {path.stem: path for path in sorted(folder.rglob("*")) if path.suffix.lower() in VIDEOS}
-    captions = _captions(folder)
+    captions = named_captions(folder / "captions.json")
     return [
         Record(videos[path.stem], path, captions.get(path.stem, ""), path.stem, "realestate10k")
         for path in sorted(folder.rglob("*.txt"))
@@ -280,18 +288,6 @@ def _record(row: Row, where: str, folder: Path) -> Record:
     row.setdefault("id", row["video"].stem)
     plain_name(row["id"], f"{where}: id")
     return Record(**row)
-
-
-def _captions(folder: Path) -> dict[str, str]:
-    """Captions by a video's name, with or without its ending; a list of captions gives its first."""
-    path = folder / "captions.json"
-    if not path.is_file():
-        return {}
-    stored = read_json(path, "a JSON object of captions by name")
-    if not isinstance(stored, dict):
-        raise InputError(str(path), "a JSON object of captions by name", type(stored).__name__)
-    first = {key: value[0] if isinstance(value, list) and value else value for key, value in stored.items()}
-    return {Path(key).stem: text_value(value, f"{path}: {key}") for key, value in first.items()}
 
 
 def _near_depths(path: Path) -> dict[str, float]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from curvedray.errors import InputError
-from curvedray.inputs import parsed_json, read_text
+from curvedray.inputs import parsed_json, read_json, read_text
 
 Row = dict[Any, Any]
 
@@ -68,6 +68,17 @@ def loose_rows(path: Path) -> list[Row]:
     except InputError:
         return []
     return [row for row in (parsed if isinstance(parsed, list) else [parsed]) if isinstance(row, dict)]
+
+
+def named_captions(path: Path) -> dict[str, str]:
+    """Captions by a file's name, with or without its ending; a list of captions gives its first. None: no such file."""
+    if not path.is_file():
+        return {}
+    stored = read_json(path, "a JSON object of captions by name")
+    if not isinstance(stored, dict):
+        raise InputError(str(path), "a JSON object of captions by name", type(stored).__name__)
+    first = {key: value[0] if isinstance(value, list) and value else value for key, value in stored.items()}
+    return {Path(key).stem: text_value(value, f"{path}: {key}") for key, value in first.items()}
 
 
 def text_value(value: object, where: str) -> str:

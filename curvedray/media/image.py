@@ -40,3 +40,12 @@ def read_image(path: str | Path) -> UInt8[Tensor, "h w 3"]:
         except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
             most = f"an image of at most {(Image.MAX_IMAGE_PIXELS or 0) // 10**6} million pixels"
             raise InputError(str(path), most, first_line(error), "Make it smaller first.") from error
+
+
+def image_size(path: str | Path) -> tuple[int, int]:
+    """Width and height of a still image, from its header; nothing is decoded."""
+    from PIL import Image
+
+    path = input_file(path, "an image")
+    with reading(str(path), "an image that can be decoded", "Is the file complete?"), Image.open(path) as picture:
+        return picture.size

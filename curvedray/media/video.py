@@ -46,12 +46,13 @@ def write_video(
     *,
     metadata: Mapping[str, str] | None = None,
     crf: int = 16,
+    preset: str = "medium",
 ) -> Path:
     """A video of the kind its name ends in: H.264 in .mp4, .mov, .mkv, VP9 in .webm, or an animated .gif.
 
     One encoder thread, no clock in the file: equal frames give equal bytes. `metadata` travels in the file's comment as
     JSON and comes back from `read_video` and `read_notes`. `crf` is x264's quality: lower is better, 16 is near
-    transparent.
+    transparent. `preset` is its speed: a faster one makes larger files of the same quality.
     """
     path = video_path(path)
     if path.suffix.lower() == ".gif":
@@ -65,13 +66,13 @@ def write_video(
         raise InputError("video size", "an even width and height, as H.264 and VP9 need", got, "Add or drop one pixel.")
     with whole_file(path) as temporary:
         try:
-            _encode(frames, temporary, rate, _comment(metadata), crf)
+            _encode(frames, temporary, rate, _comment(metadata), crf, preset)
         except (ValueError, RuntimeError, LookupError) as error:  # FFmpeg's; what the disk refuses is an OSError
             raise InputError(str(path), "a video that FFmpeg can encode", first_line(error)) from error
     return path
 
 
-def _encode(frames: Tensor, path: Path, rate: Fraction, comment: str, crf: int) -> None:
+def _encode(frames: Tensor, path: Path, rate: Fraction, comment: str, crf: int, preset: str) -> None:
     import av
     from av.video.reformatter import ColorRange, Colorspace
 
@@ -81,7 +82,7 @@ def _encode(frames: Tensor, path: Path, rate: Fraction, comment: str, crf: int) 
         options = {"crf": str(min(63, crf + 8)), "b": "0", "deadline": "good", "cpu-used": "4", "row-mt": "0"}
     else:
         # x264's macroblock tree reads memory it has not written, so its bytes depend on what lay there before.
-        encoder, options = "libx264", {"crf": str(crf), "preset": "medium", "x264-params": "mbtree=0"}
+        encoder, options = "libx264", {"crf": str(crf), "preset": preset, "x264-params": "mbtree=0"}
     with av.open(str(path), "w", options={"fflags": "+bitexact"}) as container:
         if comment:
             container.metadata["comment"] = comment
@@ -106,7 +107,7 @@ def read_video(path: str | Path, limit: int = LARGEST_DECODED) -> Video:
     before anything is decoded, and by what was decoded where the header says less.
     """
     frames: list[Tensor] = []
-    with _opened(path) as container:
+    with opened_video(path) as container:
         stream = container.streams.video[0]
         _check_decoded(path, stream.width, stream.height, stream.frames or 1, limit)
         stream.codec_context.options = {"max_pixels": str(limit // 3)}  # a frame may be larger than its header says
@@ -126,12 +127,12 @@ def read_video(path: str | Path, limit: int = LARGEST_DECODED) -> Video:
 
 def read_notes(path: str | Path) -> dict[str, str]:
     """What `write_video` noted in a file, without decoding a frame."""
-    with _opened(path) as container:
+    with opened_video(path) as container:
         return _notes(_stored_comment(container))
 
 
 @contextmanager
-def _opened(path: str | Path) -> Iterator[Any]:
+def opened_video(path: str | Path) -> Iterator[Any]:
     """FFmpeg's container of a file that has a picture; what it throws at damaged files becomes an InputError."""
     import av
 

@@ -61,11 +61,11 @@ def render_frames(scene: Scene, cameras: Cameras, samples: int = 2) -> Iterator[
     shared = None if changing else _rays(lenses[0], samples)
     for index, pose in enumerate(poses):
         now = scene.at(index / max(1, cameras.frames - 1))
-        yield _frame(now, pose, shared or _rays(lenses[index], samples), cameras.lens.size)
+        yield render_rays(now, pose, shared or _rays(lenses[index], samples), cameras.lens.size)
 
 
 @dataclass(frozen=True, eq=False)
-class _Rays:
+class Rays:
     """A lens's unit rays in the camera's frame: s = samples^2 per pixel for colour, one in double for distance."""
 
     fine: Float[ndarray, "3 s n"]
@@ -75,7 +75,7 @@ class _Rays:
 
 
 @torch.no_grad()
-def _rays(lens: Lens, samples: int) -> _Rays:
+def _rays(lens: Lens, samples: int) -> Rays:
     """Rays through an even grid of points inside every pixel, and through every pixel's centre."""
     lens = lens.to(torch.float64)
     centers = pixel_centers(lens.size, lens.focal).reshape(-1, 2)
@@ -90,10 +90,10 @@ def _rays(lens: Lens, samples: int) -> _Rays:
         fine[:, :, part], fine_exist[:, part] = np.moveaxis(found.numpy(), -1, 0), exist.numpy()
         found, exist = lens.unproject(centers[part])
         centre[:, part], centre_exists[part] = found.numpy().T, exist.numpy()
-    return _Rays(fine, fine_exist, centre, centre_exists)
+    return Rays(fine, fine_exist, centre, centre_exists)
 
 
-def _frame(scene: Scene, pose: ndarray, rays: _Rays, size: tuple[int, int]) -> tuple[ndarray, ndarray, ndarray]:
+def render_rays(scene: Scene, pose: ndarray, rays: Rays, size: tuple[int, int]) -> tuple[ndarray, ndarray, ndarray]:
     """One frame, chunk by chunk: colours along the fine rays, distances along the pixels' centres."""
     rotation, origin = pose[:3, :3], pose[:3, 3]
     samples, pixels = rays.fine.shape[1:]
