@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from curvedray.cli.progress import progress_bar
+from curvedray.cli.shared import Address, EngineKind, Workers, chosen_engine, pixels
 
 
 def shoot(
@@ -31,11 +32,13 @@ def shoot(
     level: Annotated[
         str, typer.Option(help="Whose vertical is gravity's: the track's `world`, or the `panorama`'s own.")
     ] = "world",
+    engine: EngineKind = None,
+    address: Address = None,
+    workers: Workers = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was taken as JSON.")] = False,
 ) -> None:
     """Take clips from panoramas: any lens, turned any way, with exact cameras. Run again, it goes on."""
     from curvedray.cli import console
-    from curvedray.cli.shared import pixels
     from curvedray.data.clips import VideoShape
     from curvedray.data.panoramas import Panorama, find_panoramas
     from curvedray.data.shoot import RANDOM, plan_shots, shoot
@@ -60,7 +63,7 @@ def shoot(
         level=level,  # type: ignore[arg-type]
     )
     with progress_bar("clips", shown=not as_json) as tick:
-        report = shoot(jobs, output, faults, tick)
+        report = shoot(jobs, output, faults, tick, chosen_engine(engine, address, workers))
     if as_json:
         typer.echo(json.dumps(report.to_json()))
     else:

@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
+from itertools import count
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,6 +30,7 @@ from curvedray.data.folders import write_table
 from curvedray.data.panoramas import Panorama, tilt_of
 from curvedray.data.sphere_pyramid import Pyramid, View, distances_seen, look, pyramid_of
 from curvedray.data.splits import split_of_source
+from curvedray.engine import HERE, Engine, run_jobs
 from curvedray.errors import InputError
 from curvedray.formats import write_cameras
 from curvedray.inputs import is_file, read_json
@@ -290,6 +292,15 @@ def _map(metres: Float[Tensor, "t h w"], cameras: Cameras, turns: Tensor) -> Rad
 # -- all of them
 
 
+def open_camera() -> Callable[[ShotJob], Shot]:
+    """What a worker does with every job; nothing needs to be loaded for it."""
+    return shoot_clip
+
+
+def _lost(job: ShotJob, reason: str) -> Shot:
+    return Shot(job.id, job.panorama.id, None, reason)
+
+
 @dataclass(frozen=True)
 class ShootReport:
     """What a folder of clips came to."""
@@ -309,16 +320,14 @@ def shoot(
     folder: Path,
     faults: Sequence[InputError] = (),
     tick: Callable[[int, int], None] = lambda done, total: None,
+    engine: Engine = HERE,
 ) -> ShootReport:
     """Take every clip, and write the table of those that could be taken. Run again, it goes on where it stopped."""
     fix = "Wait until it has finished, or choose another folder."
     with lock_folder(folder, f"clips {folder}", fix):
         remove_leftovers(folder)
-        shots: list[Shot] = []
-        for job in jobs:
-            tick(len(shots), len(jobs))
-            shots.append(shoot_clip(job))
-        tick(len(jobs), len(jobs))
+        done = count(1)
+        shots = run_jobs(jobs, open_camera, engine, done=lambda *_: tick(next(done), len(jobs)), lost=_lost)
         rows = [shot.row for shot in shots if shot.row is not None]
         if rows:
             write_table(rows, folder / "metadata.csv")
