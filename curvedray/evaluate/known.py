@@ -1,9 +1,10 @@
 """Clips of the procedural world, whose truth is known exactly, and what a reading of many of them gets right.
 
 The one evaluator behind the embedded model's table and behind the floor of the estimator that reads it. Poses are
-relative to the first frame, in metres; a caption has a slot each for what is on the left, on the right and behind.
+relative to the first frame, in metres. A caption of the first world has a slot each for what is on the left, on the
+right and behind; one of the second says what there is and not where, so every colour has a slot.
 
-    n clip   t latent frame   y x token   s slot in the caption
+    n clip   t latent frame   y x radius   s slot
 """
 
 from collections.abc import Sequence
@@ -17,7 +18,8 @@ from jaxtyping import Bool, Float, Int
 from scipy.spatial.transform import Rotation
 from torch import Tensor
 
-from curvedray.evaluate.estimators.clip_reader import GRID, SLOTS, Reading
+from curvedray.cameras import TokenGrid
+from curvedray.evaluate.estimators.clip_reader import GRID, ReaderShape, Reading
 from curvedray.evaluate.estimators.embedded import poses
 from curvedray.evaluate.metrics.pose import pose_errors
 from curvedray.evaluate.statistics import Interval, bootstrap, correlation
@@ -28,6 +30,8 @@ from curvedray.world.world import WorldClip, WorldScene
 
 KINDS = get_args(Kind)
 NAMED = ("theme", "colour", "kind")  # what a caption asks for
+FIRST_WORLD = ReaderShape(tuple(THEMES), tuple(COLOURS), KINDS)
+SECOND_WORLD = replace(FIRST_WORLD, channels=48, width=192, layers=6, detail=2, by_colour=True)
 # Cameras look along z with y down: a turn about y is yaw, about x pitch, about z roll.
 TURN_AXES = {"yaw": 1, "pitch": 0, "roll": 2}
 AXES = (*TURN_AXES, "x", "y", "z")
@@ -41,15 +45,17 @@ class KnownClips:
     shift: Float[Tensor, "n t 3"]  # metres
     fov: Float[Tensor, " n"]  # radians across the image
     xi: Float[Tensor, " n"]
-    log_radius: Float[Tensor, "n t y x"]  # metres, on the token grid
+    log_radius: Float[Tensor, "n t y x"]  # metres
     known: Bool[Tensor, "n t y x"]  # which of those are
     theme: Int[Tensor, " n"]
     colour: Int[Tensor, "n s"]  # the class after the last is "nothing there"
     kind: Int[Tensor, "n s"]
+    position: Float[Tensor, "n s bearing_and_distance"]  # of each thing from the first camera: radians, log metres
 
     @classmethod
-    def of(cls, clips: Sequence[WorldClip]) -> "KnownClips":
-        return cls(*(torch.stack(column) for column in zip(*map(_truth_of, clips), strict=True)))
+    def of(cls, clips: Sequence[WorldClip], shape: ReaderShape = FIRST_WORLD) -> "KnownClips":
+        """The truth in the form that a reader of this shape answers in."""
+        return cls(*(torch.stack(column) for column in zip(*(_truth_of(clip, shape) for clip in clips), strict=True)))
 
     def __len__(self) -> int:
         return len(self.fov)
@@ -66,39 +72,60 @@ class KnownClips:
         still = torch.zeros_like(self.turn)
         fov, xi = (torch.full_like(x, float(np.median(x.numpy()))) for x in (self.fov, self.xi))
         middle = torch.full_like(self.log_radius, float(np.median(self.log_radius[self.known].numpy())))
-        classes = zip(NAMED, (len(THEMES), len(COLOURS) + 1, len(KINDS) + 1), strict=True)
-        named = [_certain(_commonest(getattr(self, name)), count) for name, count in classes]
-        return Reading(still, still, fov, xi, middle, *named)
+        named = [_certain(_commonest(getattr(self, name)), count) for name, count in self._classes.items()]
+        position = torch.zeros_like(self.position)
+        return Reading(still, still, fov, xi, middle, *named, position)
 
     def exact(self) -> Reading:
         """What an estimator without error would answer."""
-        classes = zip(NAMED, (len(THEMES), len(COLOURS) + 1, len(KINDS) + 1), strict=True)
-        named = [_certain(getattr(self, name), count) for name, count in classes]
-        return Reading(self.turn, self.shift, self.fov, self.xi, self.log_radius, *named)
+        named = [_certain(getattr(self, name), count) for name, count in self._classes.items()]
+        return Reading(self.turn, self.shift, self.fov, self.xi, self.log_radius, *named, self.position)
+
+    @property
+    def _classes(self) -> dict[str, int]:
+        shape = SECOND_WORLD if self.position.shape[-1] else FIRST_WORLD
+        return {"theme": len(shape.themes), "colour": shape.classes["colour"], "kind": shape.classes["kind"]}
 
 
-def _truth_of(clip: WorldClip) -> tuple[Tensor, ...]:
+def _truth_of(clip: WorldClip, shape: ReaderShape) -> tuple[Tensor, ...]:
     path = clip.cameras.latent_frames(GRID).relative_to_first().world_from_camera
     turn = torch.from_numpy(Rotation.from_matrix(path[:, :3, :3].double().numpy()).as_rotvec()).float()
     lens = clip.cameras.lens
-    named = (torch.tensor(classes) for classes in classes_of(clip.world))
-    return (turn, path[:, :3, 3].float(), torch.deg2rad(lens.hfov), lens.xi, *radii_of(clip), *named)
+    named = (torch.tensor(classes) for classes in classes_of(clip.world, shape))
+    radii = radii_of(clip, shape.radii)
+    return (turn, path[:, :3, 3].float(), torch.deg2rad(lens.hfov), lens.xi, *radii, *named, positions_of(clip, shape))
 
 
-def radii_of(clip: WorldClip) -> tuple[Tensor, Tensor]:
-    """Log metres on the token grid, and which of them are known."""
-    interval, known = RadialMap.from_metric(clip.radius, clip.valid, near=1.0).on(GRID)
-    shape = (GRID.frames, GRID.rows, GRID.cols)
+def radii_of(clip: WorldClip, grid: TokenGrid) -> tuple[Tensor, Tensor]:
+    """Log metres on a grid, and which of them are known."""
+    interval, known = RadialMap.from_metric(clip.radius, clip.valid, near=1.0).on(grid)
+    shape = (grid.frames, grid.rows, grid.cols)
     return interval.mu.reshape(shape), known.reshape(shape)
 
 
-def classes_of(world: WorldScene) -> tuple[int, list[int], list[int]]:
+def classes_of(world: WorldScene, shape: ReaderShape) -> tuple[int, list[int], list[int]]:
     """The numbers of the theme, and of the colour and kind in each slot; after the last is "nothing there"."""
     nouns = world.description.nouns
-    empty = SLOTS - len(nouns)
+    theme = list(THEMES).index(world.theme)
+    if shape.by_colour:
+        kinds_there = {noun.colour: KINDS.index(noun.kind) for noun in nouns}
+        return theme, [int(i not in kinds_there) for i in COLOURS], [kinds_there.get(i, len(KINDS)) for i in COLOURS]
+    empty = shape.slots - len(nouns)
     colours = [list(COLOURS).index(noun.colour) for noun in nouns] + [len(COLOURS)] * empty
-    kinds = [KINDS.index(noun.kind) for noun in nouns] + [len(KINDS)] * empty
-    return list(THEMES).index(world.theme), colours, kinds
+    return theme, colours, [KINDS.index(noun.kind) for noun in nouns] + [len(KINDS)] * empty
+
+
+def positions_of(clip: WorldClip, shape: ReaderShape) -> Float[Tensor, "s bearing_and_distance"]:
+    """Where each colour's thing stands when the clip begins; zeros for those that are not there, and by place none."""
+    if not shape.by_colour:
+        return torch.zeros(shape.slots, 0)
+    found = torch.zeros(shape.slots, 2)
+    first_from_world = clip.cameras.world_from_camera[0].double().inverse()
+    for noun, thing in zip(clip.world.description.nouns, clip.world.scene.things, strict=False):
+        position = first_from_world @ torch.tensor([thing.x, 0.0, thing.z, 1.0], dtype=torch.float64)
+        bearing, distance = torch.atan2(position[0], position[2]), torch.hypot(position[0], position[2])
+        found[list(COLOURS).index(noun.colour)] = torch.stack([bearing, distance.log()]).float()
+    return found
 
 
 def _commonest(classes: Int[Tensor, " n"] | Int[Tensor, "n s"]) -> Tensor:
@@ -134,6 +161,9 @@ def errors_of(truth: KnownClips, said: Reading) -> ClipErrors:
     known = truth.known.double()
     missed = (said.log_radius.double() - truth.log_radius.double()).abs() * known
     right = {name: (getattr(said, name).argmax(-1) == getattr(truth, name)).double() for name in NAMED}
+    if truth.position.shape[-1]:  # most colours are not there: kinds are counted of things that are
+        there = (truth.colour == 0).double()
+        right["kind"] = (right["kind"] * there).sum(1) / there.sum(1)
     measures = {
         "rotation": np.array([error.degrees_per_frame for error in errors]),
         "rot_err": np.array([error.rot_err for error in errors]),

@@ -30,15 +30,20 @@ log = logging.getLogger(__name__)
 # What is trained on each world: the second has more to see, so its model has four times the tokens and eight blocks.
 SHAPES = {
     "world": EmbeddedShape(WORDS),
-    "world-2": EmbeddedShape(WORDS, channels=48, layers=8, patch=1),
+    "world-2": EmbeddedShape(WORDS, channels=48, layers=8, patch=1, painted=16),
 }
 
 
-def rendered(count: int, split: Split, world: str = "world") -> Tensor:
-    """Clips as (b 3 frames h w) in [-1, 1]."""
+def rendered(count: int, split: Split, world: str = "world") -> tuple[Tensor, list[str]]:
+    """Clips as (b 3 frames h w), bytes, and their captions."""
     draw = WORLDS[world][1]
-    clips = [draw(index, split).video for index in track(range(count), f"rendering {split}")]
-    return video_from_frames(torch.stack(clips))
+    clips = [draw(index, split) for index in track(range(count), f"rendering {split}")]
+    return torch.stack([clip.video for clip in clips]).movedim(-1, 1), [clip.caption for clip in clips]
+
+
+def in_unit_range(video: Tensor) -> Tensor:
+    """Bytes as the model takes them, in [-1, 1]."""
+    return video_from_frames(video.movedim(1, -1))
 
 
 def decibels(video: Tensor, again: Tensor) -> float:
@@ -57,7 +62,8 @@ def main() -> None:
     torch.manual_seed(options.seed)
     shape = SHAPES[options.world]
     model = EmbeddedModel(replace(shape, channels=options.channels or shape.channels))
-    video, held_out = rendered(options.clips, "train", options.world), rendered(64, "val", options.world)
+    clips = (rendered(options.clips, "train", options.world)[0], rendered(64, "val", options.world)[0])
+    video, held_out = (in_unit_range(some) for some in clips)
     model.codec.fit(video)
     model.measure(model.codec.encode(video))
     with torch.no_grad():

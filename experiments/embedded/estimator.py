@@ -1,6 +1,7 @@
 """Train the `embedded` estimator: poses, lens, radii and caption from a clip of the procedural world.
 
     python experiments/embedded/estimator.py --model runs/embedded/embedded.safetensors -o runs/embedded/estimator
+    python experiments/embedded/estimator.py --world world-2 --model runs/second/base.safetensors -o runs/second/eyes
 
 It sees clips as a sampler leaves them: latents with the mistakes of a generator on them, in the end decoded and encoded
 again. It resumes where it stopped. Its training clips are of scenes that the backbone never sees; choices were made on
@@ -11,17 +12,17 @@ import argparse
 import json
 import logging
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor, nn
-from truths import Lessons, render_lessons
+from truths import READERS, Lessons, render_lessons
 
-from curvedray.evaluate.estimators.clip_reader import ClipReader, ReaderShape, Reading, joined
+from curvedray.evaluate.estimators.clip_reader import ClipReader, Reading, joined
 from curvedray.evaluate.estimators.embedded import save_reader
-from curvedray.evaluate.known import AXES, KINDS, KnownClips, errors_of
+from curvedray.evaluate.known import AXES, KnownClips, errors_of
 from curvedray.models.embedded.model import EmbeddedModel, load_embedded
 from curvedray.training.checkpoints import (
     Checkpoint,
@@ -31,7 +32,6 @@ from curvedray.training.checkpoints import (
     save_checkpoint,
 )
 from curvedray.training.muon import Muon
-from curvedray.world.themes import COLOURS, THEMES
 
 logging.basicConfig(level=logging.INFO, format="%(message)s")
 log = logging.getLogger(__name__)
@@ -71,6 +71,8 @@ def loss_of(reading: Reading, truth: KnownClips) -> Tensor:
     names = F.cross_entropy(reading.theme, truth.theme)
     for said, true in ((reading.colour, truth.colour), (reading.kind, truth.kind)):
         names = names + F.cross_entropy(said.flatten(0, 1), true.flatten())
+    there = (truth.colour == 0)[..., None].float()  # only where slots are colours: elsewhere nothing has a position
+    apart = ((reading.position - truth.position).square() * there).sum() / there.sum().clamp_min(1)
     radius = ((reading.log_radius - truth.log_radius).square() * known).sum() / known.sum().clamp_min(1)
     return (
         30 * F.mse_loss(reading.turn, truth.turn)
@@ -78,6 +80,7 @@ def loss_of(reading: Reading, truth: KnownClips) -> Tensor:
         + 5 * F.mse_loss(reading.fov, truth.fov)
         + 5 * F.mse_loss(reading.xi, truth.xi)
         + 2 * radius
+        + 3 * apart
         + 0.3 * names
     )
 
@@ -119,6 +122,7 @@ def optimisers_of(reader: ClipReader) -> Optimisers:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, required=True, help="embedded model whose codec encodes and decodes")
+    parser.add_argument("--world", choices=list(READERS), default="world")
     parser.add_argument("-o", "--out", type=Path, required=True)
     parser.add_argument("--first", type=int, default=1_000_000, help="number of the first clip to train on")
     parser.add_argument("--clips", type=int, default=12_000, help="how many there are")
@@ -129,9 +133,9 @@ def main() -> None:
     options = parser.parse_args()
     torch.manual_seed(options.seed)
     model = load_embedded(options.model)
-    train = render_lessons(model, options.first, options.clips, "train", options.out / "truths")
-    held_out = render_lessons(model, 0, 120, "val", options.out / "truths")
-    reader = ClipReader(ReaderShape(tuple(THEMES), tuple(COLOURS), KINDS, model.shape.channels))
+    train = render_lessons(model, options.world, options.first, options.clips, "train", options.out / "truths")
+    held_out = render_lessons(model, options.world, 0, 120, "val", options.out / "truths")
+    reader = ClipReader(replace(READERS[options.world], channels=model.shape.channels))
     reader.components.load_state_dict(model.codec.state_dict(), strict=False)  # the codec has a decoder besides
     reader.spread.copy_(model.spread)
     optimisers = optimisers_of(reader)
@@ -188,7 +192,9 @@ def restore(saved: Checkpoint, reader: ClipReader, optimisers: Optimisers, names
 
 def finish(reader: ClipReader, model: EmbeddedModel, options: argparse.Namespace) -> None:
     """Measure the floor on test clips and write the whole estimator."""
-    floor = own_errors(reader, model, render_lessons(model, 0, TEST_CLIPS, "test", options.out / "truths"))
+    floor = own_errors(
+        reader, model, render_lessons(model, options.world, 0, TEST_CLIPS, "test", options.out / "truths")
+    )
     log.info("floor on %d test clips: %s", TEST_CLIPS, json.dumps(floor))
     training = {name: str(value) for name, value in vars(options).items() if name != "out"}
     card = {"floor": floor, "training": training, "shape": asdict(reader.shape)}

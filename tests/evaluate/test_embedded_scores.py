@@ -17,11 +17,12 @@ from rows import rows
 from score_tables import FAMILIES, WITH_MAP, write_tables
 
 from curvedray.evaluate.estimators.clip_reader import ClipReader, ReaderShape
-from curvedray.evaluate.known import AXES, ClipErrors, KnownClips, errors_of
+from curvedray.evaluate.known import AXES, SECOND_WORLD, ClipErrors, KnownClips, errors_of
 from curvedray.models.embedded.model import WEIGHTS
 from curvedray.paper.experiment import MAY_DIFFER
 from curvedray.training.checkpoints import latest_checkpoint, save_checkpoint
 from curvedray.training.recipe import differences
+from curvedray.world.second_world import world_clip as second_clip
 from curvedray.world.world import world_clip
 
 ROOT = Path(__file__).parents[2]
@@ -32,12 +33,36 @@ def truth() -> KnownClips:
     return KnownClips.of([world_clip(index, "val") for index in range(8)])
 
 
-def test_an_exact_reading_has_no_error(truth: KnownClips) -> None:
+@pytest.fixture(scope="module")
+def second_truth() -> KnownClips:
+    return KnownClips.of([second_clip(index, "val") for index in range(4)], SECOND_WORLD)
+
+
+@pytest.mark.parametrize("world", ["truth", "second_truth"])
+def test_an_exact_reading_has_no_error(world: str, request: pytest.FixtureRequest) -> None:
+    truth = request.getfixturevalue(world)
     errors = errors_of(truth, truth.exact())
     for name in ("rotation", "rot_err", "cam_mc", "metres", "fov", "xi", "distance"):
         assert errors.measures[name] == pytest.approx(0, abs=2e-3), name
     assert all(errors.measures[name].mean() == 1 for name in ("theme", "colour", "kind"))
-    assert all(errors.correlation(axis).mean == pytest.approx(1, abs=1e-6) for axis in AXES)
+    moving = [axis for axis in AXES if np.std(errors.asked[axis]) > 1e-6]
+    assert len(moving) >= 4
+    assert all(errors.correlation(axis).mean == pytest.approx(1, abs=1e-6) for axis in moving)
+
+
+def test_a_thing_stands_where_the_radii_of_its_colour_are(second_truth: KnownClips) -> None:
+    """A reader of the second world answers on twice the rows, in a slot per colour, and its truth is of that form."""
+    reader = ClipReader(replace(SECOND_WORLD, width=32, layers=1))
+    said = reader(torch.zeros(4, SECOND_WORLD.channels, 5, 8, 12))
+    for name in ("turn", "shift", "fov", "xi", "log_radius", "position"):
+        assert getattr(said, name).shape == getattr(second_truth, name).shape, name
+    assert said.kind.shape[:2] == second_truth.kind.shape
+    there = second_truth.colour == 0
+    bearing, distance = second_truth.position[there].unbind(-1)
+    assert (bearing.abs() < 1).all()
+    assert (distance > np.log(1.2)).all()
+    assert (distance < np.log(10)).all()
+    assert (second_truth.position[~there] == 0).all()
 
 
 def test_other_cameras_have_errors_and_no_motion_has_no_correlation(truth: KnownClips) -> None:

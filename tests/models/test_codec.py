@@ -1,5 +1,6 @@
 """The embedded model's latents: exact where they can be, ordered, and one latent for the first frame."""
 
+import pytest
 import torch
 
 from curvedray.models.embedded.codec import PatchCodec
@@ -53,8 +54,26 @@ def test_the_first_latent_frame_knows_nothing_of_later_frames():
     torch.testing.assert_close(codec.encode(video)[:, :, 0], codec.encode(changed)[:, :, 0], rtol=0, atol=1e-6)
 
 
-def test_the_untrained_correction_adds_nothing():
-    codec, video = PatchCodec(channels=8), clips()
+@pytest.mark.parametrize("painted", [0, 6])
+def test_the_untrained_decoder_adds_nothing(painted):
+    codec, video = PatchCodec(channels=8, painted=painted), clips()
     codec.fit(video)
     latents = codec.encode(video)
     torch.testing.assert_close(codec.decode(latents), codec.decode_linear(latents), rtol=0, atol=1e-6)
+
+
+def test_the_painted_pixels_see_over_the_borders_of_patches():
+    """A change of one latent reaches pixels beyond its patch by the layers on pixels alone."""
+    codec, latents = PatchCodec(channels=8, width=4, painted=6), torch.randn(1, 8, 2, 3, 3)
+    torch.nn.init.normal_(codec.paint[-1].weight)
+    for layer in codec.correction[:-1]:  # without its neighbours, the correction stays inside a patch
+        if isinstance(layer, torch.nn.Conv3d):
+            with torch.no_grad():
+                centre = layer.weight[..., 1, 1, 1].clone()
+                layer.weight.zero_()[..., 1, 1, 1] = centre
+    other = latents.clone()
+    other[:, :, 0, 1, 1] += 1
+    changed = (codec.decode(other) - codec.decode(latents)).abs().amax((0, 1, 2)) > 1e-6
+    assert changed[8:16, 8:16].all()
+    assert changed[7, 8:16].any()
+    assert not changed[4, 4]

@@ -2,10 +2,10 @@
 
 It encodes a clip with the codec's principal components, the first frame and every four after it, and lets the tokens of
 all latent frames attend to one another. What it answers for a latent frame is of its last video frame: 0, 4, 8, 12,
-16. The world's court is always the same size, so distances are in metres.
+16. Distances are in metres: the world's things are of known size.
 
-    b clip   c latent channel   t latent frame   i j latent pixel   y x token of the 4 x 6 grid   p token of a frame
-    s slot in the caption: left, right, behind
+    b clip   c latent channel   t latent frame   i j latent pixel   y x radius, `detail` of them along a token of the
+    4 x 6 grid   p token of a frame   s slot: left, right and behind in a caption, or each colour that it may name
 """
 
 from collections.abc import Sequence
@@ -16,12 +16,14 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from curvedray.cameras import TokenGrid
 from curvedray.configs import check_laws, whole
 from curvedray.models.embedded.codec import PatchComponents
 from curvedray.models.embedded.model import GRID
 
+HEIGHT, WIDTH = GRID.rows * GRID.stride[1], GRID.cols * GRID.stride[2]
 STEM = 96  # channels of the convolutions before the tokens
-SLOTS = 3  # things a caption can name: left, right, behind
+PLACES = 3  # things a caption of the first world can name: left, right, behind
 MIDDLE_FOV, MIDDLE_XI, MIDDLE_LOG_RADIUS = 2.0, 0.5, 1.5  # of the world's clips; what an untrained network answers
 
 
@@ -36,14 +38,37 @@ class ReaderShape:
     width: int = 128
     layers: int = 4
     heads: int = 4
+    detail: int = 1  # radii along each side of a token
+    by_colour: bool = False  # a slot for each colour, with where the thing stands; else one for each place in a caption
+
+    @property
+    def slots(self) -> int:
+        return len(self.colours) if self.by_colour else PLACES
+
+    @property
+    def classes(self) -> dict[str, int]:
+        """Answers per slot: which colour, or whether the slot's own is there; which kind; bearing and distance."""
+        colours = 2 if self.by_colour else len(self.colours) + 1
+        return {"colour": colours, "kind": len(self.kinds) + 1, "position": 2 * self.by_colour}
+
+    @property
+    def radii(self) -> TokenGrid:
+        """The grid that radii are read on."""
+        return TokenGrid.from_video(
+            GRID.video_frames,
+            HEIGHT,
+            WIDTH,
+            (GRID.stride[0], GRID.stride[1] // self.detail, GRID.stride[2] // self.detail),
+        )
 
     def __post_init__(self) -> None:
         laws = [
             (name, 1 <= len(getattr(self, name)) <= 1000, "1 to 1000 words") for name in ("themes", "colours", "kinds")
         ]
-        for name, most in (("channels", 1024), ("width", 4096), ("layers", 64), ("heads", 64)):
+        for name, most in (("channels", 1024), ("width", 4096), ("layers", 64), ("heads", 64), ("detail", 8)):
             laws.append((name, whole(getattr(self, name), 1, most), f"a whole number from 1 to {most}"))
         check_laws(self, [*laws, ("width", self.width % max(self.heads, 1) == 0, f"a multiple of {self.heads} heads")])
+        check_laws(self, [("detail", GRID.stride[1] % self.detail == 0, f"a divisor of {GRID.stride[1]} pixels")])
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,10 +79,13 @@ class Reading:
     shift: Float[Tensor, "b t 3"]  # metres
     fov: Float[Tensor, " b"]  # across the image
     xi: Float[Tensor, " b"]
-    log_radius: Float[Tensor, "b t y x"]  # metres, on the token grid
+    log_radius: Float[Tensor, "b t y x"]  # metres
     theme: Float[Tensor, "b themes"]  # logits
     colour: Float[Tensor, "b s colours"]  # logits; the last class is "nothing there"
     kind: Float[Tensor, "b s kinds"]
+    # Of a thing seen from the first camera: bearing to the right in radians, and log of metres. Only where slots are
+    # colours.
+    position: Float[Tensor, "b s bearing_and_distance"]
 
 
 def joined(readings: Sequence[Reading]) -> Reading:
@@ -89,9 +117,8 @@ class ClipReader(nn.Module):
         self.summary = nn.Sequential(nn.Linear(GRID.patches * width, width), nn.SiLU())
         self.motion = nn.Linear(width, 6)
         self.lens = nn.Linear(width, 2)
-        self.distance = nn.Linear(width, 1)
-        self.classes = (len(shape.themes), SLOTS * (len(shape.colours) + 1), SLOTS * (len(shape.kinds) + 1))
-        self.caption = nn.Linear(width, sum(self.classes))
+        self.distance = nn.Linear(width, shape.detail**2)
+        self.caption = nn.Linear(width, len(shape.themes) + shape.slots * sum(shape.classes.values()))
 
     def encode(self, video: Float[Tensor, "b 3 frames h w"]) -> Float[Tensor, "b c t i j"]:
         """Latents of a video in [-1, 1], 17 frames of 64 x 96."""
@@ -109,8 +136,19 @@ class ClipReader(nn.Module):
         motion = self.motion(summary)
         motion = motion - motion[:, :1]  # motion is measured from the first frame
         fov, xi = self.lens(summary).mean(1).unbind(-1)
-        theme, colour, kind = self.caption(summary).mean(1).split(self.classes, -1)
-        distance = rearrange(self.distance(tokens), "b (t y x) 1 -> b t y x", t=GRID.frames, y=GRID.rows)
+        theme, *slots = (
+            self.caption(summary)
+            .mean(1)
+            .split([len(self.shape.themes), *(self.shape.slots * count for count in self.shape.classes.values())], -1)
+        )
+        colour, kind, position = (part.unflatten(-1, (self.shape.slots, -1)) for part in slots)
+        distance = rearrange(
+            self.distance(tokens),
+            "b (t y x) (j k) -> b t (y j) (x k)",
+            t=GRID.frames,
+            y=GRID.rows,
+            j=self.shape.detail,
+        )
         return Reading(
             motion[..., :3],
             motion[..., 3:],
@@ -118,6 +156,7 @@ class ClipReader(nn.Module):
             xi + MIDDLE_XI,
             distance + MIDDLE_LOG_RADIUS,
             theme,
-            rearrange(colour, "b (s c) -> b s c", s=SLOTS),
-            rearrange(kind, "b (s c) -> b s c", s=SLOTS),
+            colour,
+            kind,
+            position + position.new_tensor([0.0, MIDDLE_LOG_RADIUS]) if self.shape.by_colour else position,
         )

@@ -24,7 +24,7 @@ from curvedray.cameras import Lens
 from curvedray.cameras.lens import widest_angle
 from curvedray.configs import config_of
 from curvedray.errors import InputError
-from curvedray.evaluate.estimators.clip_reader import GRID, ClipReader, ReaderShape, Reading, joined
+from curvedray.evaluate.estimators.clip_reader import GRID, HEIGHT, WIDTH, ClipReader, ReaderShape, Reading, joined
 from curvedray.evaluate.estimators.protocol import Estimate, Frames, UpAndLens, filled
 from curvedray.evaluate.metrics.lens import up_directions
 from curvedray.evaluate.scores import Failure
@@ -33,7 +33,7 @@ from curvedray.inputs import MB, exists, parsed_json, read_tensors
 from curvedray.media.pixels import video_from_frames
 
 WEIGHTS = Path(__file__).parents[2] / "assets" / "embedded_estimator.safetensors"
-FRAMES, HEIGHT, WIDTH = GRID.video_frames, GRID.rows * GRID.stride[1], GRID.cols * GRID.stride[2]
+FRAMES = GRID.video_frames
 NARROWEST, SPARE = (
     0.1,
     0.02,
@@ -79,9 +79,12 @@ class Embedded:
         return Estimate(all_poses, found, view, radial, f"reads as {self.caption(reading, 0)}")
 
     def caption(self, reading: Reading, clip: int) -> str:
-        """What it sees in one clip, most likely words: the theme, then the things left, right and behind."""
+        """What it sees in one clip, most likely words: the theme, then the things, by place or by colour."""
         shape = self.reader.shape
-        pairs = zip(reading.colour[clip].argmax(-1).tolist(), reading.kind[clip].argmax(-1).tolist(), strict=True)
+        colours = reading.colour[clip].argmax(-1).tolist()
+        if shape.by_colour:
+            colours = [slot if there == 0 else len(shape.colours) for slot, there in enumerate(colours)]
+        pairs = zip(colours, reading.kind[clip].argmax(-1).tolist(), strict=True)
         things = [
             f"{shape.colours[colour]} {shape.kinds[kind]}"
             for colour, kind in pairs

@@ -1,8 +1,9 @@
 """The embedded model's latents: principal components of 4 x 8 x 8 patches, and a small network that decodes them.
 
 It stands where Wan's VAE stands, with its compression and its rule that the first frame has a latent to itself.
-Encoding is linear, so it is fitted, not trained; only the decoder's correction is trained, on noisy latents, so that
-it also removes the grain a sampler leaves.
+Encoding is linear, so it is fitted, not trained; only what the decoder adds is trained, on latents with a sampler's
+errors. It corrects each patch from its neighbours, and may then paint: layers on pixels, which see over the borders of
+patches.
 
     b clip   c latent channel   t latent frame   y x latent pixel   i j position inside a patch   k frame inside a patch
 """
@@ -61,10 +62,14 @@ class PatchComponents(nn.Module):
 
 
 class PatchCodec(PatchComponents):
-    """The components, and a decoder that knows more than their linear inverse."""
+    """The components, and a decoder that knows more than their linear inverse.
 
-    def __init__(self, channels: int = 32, width: int = 128):
+    With `painted` channels per pixel the correction is handed to layers on pixels; with 0 it is the last word.
+    """
+
+    def __init__(self, channels: int = 32, width: int = 128, painted: int = 0):
         super().__init__(channels)
+        self.painted = painted
         self.correction = nn.Sequential(
             nn.Conv3d(channels, width, 3, padding=1),
             nn.SiLU(),
@@ -72,14 +77,28 @@ class PatchCodec(PatchComponents):
             nn.SiLU(),
             nn.Conv3d(width, width, 3, padding=1),
             nn.SiLU(),
-            nn.Conv3d(width, TIME * SPACE * SPACE * 3, 1),
+            nn.Conv3d(width, TIME * SPACE * SPACE * (painted or 3), 1),
         )
-        for parameter in self.correction[-1].parameters():  # untrained, it adds nothing
+        self.paint = (
+            nn.Sequential(
+                nn.Conv3d(painted + 3, painted, 3, padding=1),
+                nn.SiLU(),
+                nn.Conv3d(painted, painted, (1, 3, 3), padding=(0, 1, 1)),
+                nn.SiLU(),
+                nn.Conv3d(painted, 3, (1, 3, 3), padding=(0, 1, 1)),
+            )
+            if painted
+            else None
+        )
+        for parameter in (self.paint or self.correction)[-1].parameters():  # untrained, it adds nothing
             nn.init.zeros_(parameter)
 
     def decode(self, latents: Float[Tensor, "b c t y x"]) -> Float[Tensor, "b 3 frames h w"]:
-        """The linear inverse, and what the correction adds to it; not clipped."""
-        return self.decode_linear(latents) + _assemble(*_first_and_rest(self.correction(latents).movedim(1, -1)))
+        """The linear inverse, and what the trained layers add to it; not clipped."""
+        linear = self.decode_linear(latents)
+        patches = self.correction(latents).movedim(1, -1)
+        added = _assemble(*_first_and_rest(patches, self.painted or 3), self.painted or 3)
+        return linear + (added if self.paint is None else self.paint(torch.cat([linear, added], 1)))
 
 
 def _patches(video: Tensor) -> tuple[Tensor, Tensor]:
@@ -89,13 +108,13 @@ def _patches(video: Tensor) -> tuple[Tensor, Tensor]:
     return first, rest
 
 
-def _assemble(first: Tensor, rest: Tensor) -> Tensor:
-    """The inverse of `_patches`."""
-    start = rearrange(first, "b k y x (i j c) -> b c k (y i) (x j)", i=SPACE, j=SPACE, c=3)
-    following = rearrange(rest, "b t y x (k i j c) -> b c (t k) (y i) (x j)", k=TIME, i=SPACE, j=SPACE, c=3)
+def _assemble(first: Tensor, rest: Tensor, channels: int = 3) -> Tensor:
+    """The inverse of `_patches`, for any number of channels per pixel."""
+    start = rearrange(first, "b k y x (i j c) -> b c k (y i) (x j)", i=SPACE, j=SPACE, c=channels)
+    following = rearrange(rest, "b t y x (k i j c) -> b c (t k) (y i) (x j)", k=TIME, i=SPACE, j=SPACE, c=channels)
     return torch.cat([start, following], 2)
 
 
-def _first_and_rest(patches: Tensor) -> tuple[Tensor, Tensor]:
+def _first_and_rest(patches: Tensor, channels: int) -> tuple[Tensor, Tensor]:
     """The first latent frame speaks for one video frame only: the start of its patch."""
-    return patches[:, :1, ..., : SPACE * SPACE * 3], patches[:, 1:]
+    return patches[:, :1, ..., : SPACE * SPACE * channels], patches[:, 1:]

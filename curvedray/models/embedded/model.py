@@ -48,6 +48,7 @@ class EmbeddedShape:
     height: int = 64
     width: int = 96
     patch: int = 2  # latent rows and columns of a token
+    painted: int = 0  # channels per pixel of the decoder's last layers; 0: it has none on pixels
 
     @classmethod
     def from_json(cls, record: Any, name: str) -> "EmbeddedShape":
@@ -59,8 +60,9 @@ class EmbeddedShape:
         sizes = {key: value for key, value in record.items() if key != "words"}
         words = record["words"]
         for key, value in sizes.items():
-            if type(value) is not int or not 1 <= value <= LARGEST:
-                raise InputError(f"{name}, {key}", f"a whole number from 1 to {LARGEST}", repr(value))
+            least = 0 if key == "painted" else 1
+            if type(value) is not int or not least <= value <= LARGEST:
+                raise InputError(f"{name}, {key}", f"a whole number from {least} to {LARGEST}", repr(value))
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words) or len(words) > LARGEST:
             raise InputError(f"{name}, words", f"a list of at most {LARGEST} words", type(words).__name__)
         return cls(tuple(words), **sizes)
@@ -88,7 +90,7 @@ class EmbeddedModel(nn.Module):
             drop_text=True,
             zoom=4,
         )
-        self.codec = PatchCodec(shape.channels)
+        self.codec = PatchCodec(shape.channels, painted=shape.painted)
         self.words = WordEncoder(shape.words, shape.text_width, shape.text_tokens)
         self.transformer: nn.Module = EmbeddedTransformer(
             channels=shape.channels,
@@ -190,6 +192,8 @@ def check_sizes(name: str, tensors: dict[str, Tensor], shape: EmbeddedShape) -> 
         f"{last}.attn1.to_q.weight": (dim, dim),
         f"{last}.ffn.net.2.weight": (dim, shape.ffn),
     }
+    if shape.painted:
+        shows["codec.paint.4.weight"] = (3, shape.painted, 1, 3, 3)
     for key, size in shows.items():
         got = tuple(tensors[key].shape) if key in tensors else "none"
         if got != size:
