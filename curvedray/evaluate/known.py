@@ -72,14 +72,13 @@ class KnownClips:
         still = torch.zeros_like(self.turn)
         fov, xi = (torch.full_like(x, float(np.median(x.numpy()))) for x in (self.fov, self.xi))
         middle = torch.full_like(self.log_radius, float(np.median(self.log_radius[self.known].numpy())))
-        named = [_certain(_commonest(getattr(self, name)), count) for name, count in self._classes.items()]
-        position = torch.zeros_like(self.position)
-        return Reading(still, still, fov, xi, middle, *named, position)
+        theme, colour, kind = (_certain(_commonest(getattr(self, i)), count) for i, count in self._classes.items())
+        return Reading(still, still, fov, xi, middle, theme, colour, kind, torch.zeros_like(self.position))
 
     def exact(self) -> Reading:
         """What an estimator without error would answer."""
-        named = [_certain(getattr(self, name), count) for name, count in self._classes.items()]
-        return Reading(self.turn, self.shift, self.fov, self.xi, self.log_radius, *named, self.position)
+        theme, colour, kind = (_certain(getattr(self, i), count) for i, count in self._classes.items())
+        return Reading(self.turn, self.shift, self.fov, self.xi, self.log_radius, theme, colour, kind, self.position)
 
     @property
     def _classes(self) -> dict[str, int]:

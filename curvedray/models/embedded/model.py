@@ -185,7 +185,7 @@ def load_embedded(path: Path = WEIGHTS) -> EmbeddedModel:
 def check_sizes(name: str, tensors: dict[str, Tensor], shape: EmbeddedShape) -> None:
     """Compare the header with the tensors that show each of its sizes, before any memory is taken for them."""
     dim, last = shape.heads * shape.head_dim, f"transformer.blocks.{shape.layers - 1}"
-    shows = {
+    shows: dict[str, tuple[int, ...]] = {
         "codec.first_basis": (shape.channels, 3 * SPACE * SPACE),
         "words.word": (len(shape.words) + 1, shape.text_width),
         "words.place": (shape.text_tokens, shape.text_width),
