@@ -1,6 +1,7 @@
 """Train everything that is embedded in the package, from nothing, and measure it.
 
     make embedded            or: python experiments/embedded/make.py --runs runs/embedded
+    python experiments/embedded/make.py --world world-2 --runs runs/second
 
 Every stage leaves a file and is skipped where it is there, so it can be stopped at any time and started again. What is
 finished is put into the package (`git restore curvedray/assets` brings the shipped weights back).
@@ -21,6 +22,7 @@ from rows import rows, weights_of
 
 from curvedray.evaluate.estimators.embedded import WEIGHTS as ESTIMATOR
 from curvedray.models.embedded.model import ADAPTER, MAP_ADAPTER, WEIGHTS
+from curvedray.training.recipes import recipe
 
 logging.basicConfig(level=logging.INFO, format="%(message)s")
 log = logging.getLogger(__name__)
@@ -55,9 +57,9 @@ def stages(runs: Path) -> list[list[Stage]]:
     backbone, longer = (runs / name / "embedded.safetensors" for name in ("backbone", "backbone_longer"))
     ranks = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(CORES), "-m", "curvedray", "train"]
 
-    def trained(recipe: str, start: Path, leaves: Path) -> Stage:
+    def trained(name: str, start: Path, leaves: Path) -> Stage:
         shared = [f"model={start}", f"data.cache={runs / 'cache'}", "--resume", "latest", "-o", str(leaves.parent)]
-        return Stage(leaves.parent.name, leaves, [*python, *ranks, recipe, *shared])
+        return Stage(leaves.parent.name, leaves, [*python, *ranks, name, *shared])
 
     adapters = [
         Stage(name, weights_of(name, runs), [*python, str(HERE / "rows.py"), name, "--runs", str(runs)], into)
@@ -94,11 +96,52 @@ def stages(runs: Path) -> list[list[Stage]]:
     ]
 
 
+def second_stages(runs: Path) -> list[list[Stage]]:
+    """The model of the second world: coarse tokens first, a decoder that paints, a reader with a slot per colour."""
+    python, world = [sys.executable], ["--world", "world-2"]
+    base, coarse, fine = (runs / f"{name}.safetensors" for name in ("base", "coarse", "fine"))
+    trained_coarse, trained = (runs / name / "embedded.safetensors" for name in ("coarse", "backbone"))
+    model, estimator = runs / "embedded.safetensors", runs / "estimator"
+    cache, cache_coarse = runs / "cache", runs / "cache_coarse"
+    encoded = ["--model", str(base), "--clips", str(recipe("second_coarse").data.clips)]
+    ranks = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(CORES), "-m", "curvedray", "train"]
+
+    def train(name: str, start: Path, cache: Path, leaves: Path) -> Stage:
+        shared = [f"model={start}", f"data.cache={cache}", "--resume", "latest", "-o", str(leaves.parent)]
+        return Stage(name, leaves, [*python, *ranks, name, *shared])
+
+    def script(name: str, leaves: Path, *options: str | Path) -> Stage:
+        return Stage(name, leaves, [*python, str(HERE / f"{name}.py"), *map(str, options)])
+
+    return [
+        [script("codec", base, *world, "-o", base)],
+        # The fine model makes the cache: adapters take its radii, and the coarse one links to its latents.
+        [
+            Stage(
+                "cache",
+                coarse,  # what the cache is for; to make it again is to look at every clip, which takes a minute
+                [*python, "-m", "curvedray", "data", "cache", "world-2", "--half", *encoded, "-o", str(cache)],
+            )
+        ],
+        [script("patches", coarse, base, "--patch", "2", "--caches", cache, cache_coarse, "-o", coarse)],
+        [train("second_coarse", coarse, cache_coarse, trained_coarse)],
+        [script("patches", fine, trained_coarse, "--patch", "1", "-o", fine)],
+        [train("second_backbone", fine, cache, trained)],
+        [script("decoder", model, *world, "--model", trained, "--painted", "16", "-o", model)],
+        [script("estimator", estimator / "estimator.safetensors", *world, "--model", model, "-o", estimator)],
+    ]
+
+
+WORLDS = {"world": stages, "world-2": second_stages}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=Path, default=Path("runs/embedded"))
-    runs = parser.parse_args().runs
-    for together in stages(runs):
+    parser.add_argument("--world", choices=list(WORLDS), default="world", help="world-2: not shipped yet")
+    options = parser.parse_args()
+    runs = options.runs
+    for together in WORLDS[options.world](runs):
         with ThreadPoolExecutor(CORES) as pool:
             list(pool.map(Stage.run, together))
     log.info("all of it is in %s; %s has the scores", WEIGHTS.parent, runs / "scores")

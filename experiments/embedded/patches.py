@@ -8,6 +8,7 @@ learn of colours, layouts and motion at that size they keep: only the first and 
 
 import argparse
 import logging
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import torch
 from einops import rearrange, reduce, repeat
 from torch import Tensor
 
+from curvedray.data.cache import ENCODER
 from curvedray.models.embedded.model import EmbeddedModel, load_embedded, save_embedded
 
 logging.basicConfig(level=logging.INFO, format="%(message)s")
@@ -41,12 +43,26 @@ def _spread(rows: Tensor, before: int, after: int) -> Tensor:
     return torch.cat([mean] * after)
 
 
+def link_latents(cache: Path, other: Path) -> None:
+    """A second cache with the same clips, for the model of the other patch.
+
+    Latents and texts do not depend on tokens. Radii do, so it serves a backbone's training, which takes none, alone.
+    """
+    other.mkdir(parents=True, exist_ok=True)
+    for clip in cache.glob("*.safetensors"):
+        if clip.name != ENCODER and not (other / clip.name).exists():
+            os.link(clip, other / clip.name)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", type=Path)
     parser.add_argument("--patch", type=int, required=True)
     parser.add_argument("-o", "--out", type=Path, required=True)
+    parser.add_argument("--caches", type=Path, nargs=2, metavar=("FROM", "TO"), help="link a cache's latents too")
     options = parser.parse_args()
+    if options.caches:
+        link_latents(*options.caches)
     model = with_patch(load_embedded(options.model), options.patch)
     save_embedded(model, options.out)
     log.info("wrote %s, %d x %d latents per token", options.out, options.patch, options.patch)
