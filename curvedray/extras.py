@@ -15,7 +15,7 @@ EXTRAS = {
         ("av", "jinja2", "pillow", "pydantic", "rich", "safetensors", "scipy", "typer"),
     ),
     "wan": ("Wan", ("accelerate", "diffusers", "ftfy", "sentencepiece", "transformers")),
-    "train": ("training", ("accelerate",)),
+    "train": ("training", ("accelerate", "fsspec")),
     "sfm": ("COLMAP files, and scoring videos with structure from motion", ("pycolmap",)),
     "ray": ("jobs on many workers and machines", ("ray",)),
     "exr": ("OpenEXR pictures of distances", ("openexr",)),

@@ -224,6 +224,19 @@ def read_tensors(
         return {name: file.get_tensor(name) for name in names}, dict(file.metadata() or {})
 
 
+def tensors_from_bytes(
+    content: bytes, name: str, what: str = "a safetensors file"
+) -> tuple[dict[str, "Tensor"], dict[str, str]]:
+    """Every tensor of a safetensors file that is in memory, and the text entries of its header."""
+    needed("safetensors")
+    from safetensors.torch import load
+
+    with reading(name, f"{what}, complete", "Copy or download the file again."):
+        tensors = load(content)
+        header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+        return tensors, dict(header.get("__metadata__", {}))
+
+
 def read_header(path: str | Path, what: str = "a safetensors file") -> tuple[list[str], dict[str, str]]:
     """The names of a safetensors file's tensors and the text entries of its header; no tensor is read."""
     needed("safetensors")

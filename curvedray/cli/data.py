@@ -27,6 +27,7 @@ def register(app: typer.Typer) -> None:
     data = typer.Typer(help="Make, check and cache clips to train on.", no_args_is_help=True)
     data.command()(check)
     data.command()(cache)
+    data.command()(shard)
     data.command()(example)
     data.command()(shoot)
     app.add_typer(data, name="data")
@@ -110,6 +111,40 @@ def cache(
         console.print(f"{removed} files of clips that are no longer there were deleted")
     elif report.unused:
         console.print(f"{report.unused} files are of clips that are no longer there; --prune deletes them")
+    for name, reason in report.skipped:
+        console.print(f"left out {name}: {reason}", markup=False)
+
+
+def shard(
+    source: Annotated[Path, typer.Argument(help="A cache of encoded clips, or a folder of clips.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The shards' folder.")],
+    per_shard: Annotated[int, typer.Option(min=1, max=10**6, help="Clips per shard.")] = 256,
+    engine: EngineKind = None,
+    address: Address = None,
+    workers: Workers = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was packed as JSON.")] = False,
+) -> None:
+    """Pack a cache, or a folder of clips, into WebDataset tar shards with an index. `train --data` reads them."""
+    from dataclasses import asdict
+
+    from curvedray.cli import console
+    from curvedray.data.cache import ENCODER
+    from curvedray.data.folders import FolderFootage
+    from curvedray.data.shards import pack_cache
+    from curvedray.data.webdataset import pack_footage
+    from curvedray.files import check_writable
+
+    where = chosen_engine(engine, address, workers)
+    check_writable(output / "index.json")
+    with progress_bar("shards", shown=not as_json) as tick:
+        if (source / ENCODER).is_file():
+            report = pack_cache(source, output, per_shard, engine=where, tick=tick)
+        else:
+            report = pack_footage(FolderFootage(source), output, per_shard, engine=where, tick=tick)
+    if as_json:
+        typer.echo(json.dumps(asdict(report)))
+        return
+    console.print(f"{report.clips} clips in {report.shards} shards ({report.made} written now), {output}", markup=False)
     for name, reason in report.skipped:
         console.print(f"left out {name}: {reason}", markup=False)
 

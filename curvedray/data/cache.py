@@ -155,19 +155,36 @@ def _check_encoder(folder: Path, model: VideoModel, shape: VideoShape, dtype: st
     fix = "Choose another folder, or delete this one to make it again."
     if next(folder.glob("shard-*.safetensors"), None):
         raise InputError(f"cache {folder}", "a cache of this version", "one of an earlier version, in shards", fix)
-    key = json.dumps({"layout": LAYOUT, "shape": asdict(shape), "dtype": dtype}, sort_keys=True)
-    probe, path = _probe(model), folder / ENCODER
+    path = folder / ENCODER
     if path.exists():
-        stored, header = read_tensors(path, "a cache's encoder file")
-        if header.get("cache") != key or not {"probe", "empty_text"} <= set(stored):
-            raise InputError(f"cache {folder}", f"a cache of {key}", f"one of {header.get('cache')}", fix)
-        theirs = stored["probe"]
-        if theirs.shape != probe.shape or not torch.allclose(theirs, probe, rtol=0.05, atol=0.05):
-            raise InputError(f"cache {folder}", "a cache made by this model's encoders", "one made by others", fix)
+        stored = read_tensors(path, "a cache's encoder file")
+        check_encoder(*stored, model, shape, dtype, f"cache {folder}", fix)
     elif write:
+        key = json.dumps({"layout": LAYOUT, "shape": asdict(shape), "dtype": dtype}, sort_keys=True)
         with torch.no_grad():
             empty = model.encode_text([""])[0].to(getattr(torch, dtype))
-        write_tensors(path, {"probe": probe, "empty_text": empty}, {"cache": key})
+        write_tensors(path, {"probe": _probe(model), "empty_text": empty}, {"cache": key})
+
+
+def check_encoder(
+    stored: dict[str, Tensor],
+    header: dict[str, str],
+    model: VideoModel,
+    shape: VideoShape,
+    dtype: str | None,
+    name: str,
+    fix: str,
+) -> None:
+    """Refuse encoded clips of another shape, precision (where one is named) or encoder."""
+    wanted: dict[str, Any] = {"layout": LAYOUT, "shape": asdict(shape)} | ({} if dtype is None else {"dtype": dtype})
+    got = parsed_json(header.get("cache", "{}"), name)
+    there = isinstance(got, dict) and {key: got.get(key) for key in wanted} == wanted
+    if not there or not {"probe", "empty_text"} <= set(stored):
+        key = json.dumps(wanted, sort_keys=True)
+        raise InputError(name, f"a cache of {key}", f"one of {header.get('cache')}", fix)
+    theirs, probe = stored["probe"], _probe(model)
+    if theirs.shape != probe.shape or not torch.allclose(theirs, probe, rtol=0.05, atol=0.05):
+        raise InputError(name, "a cache made by this model's encoders", "one made by others", fix)
 
 
 @torch.no_grad()
@@ -215,6 +232,18 @@ _FIELDS: dict[str, Callable[[Clip], Tensor]] = {
 }
 
 
+def stored_clip(read: dict[str, Tensor], header: dict[str, str], name: str, fix: str) -> Clip:
+    """The clip of a cache's file, whose tensors and header these are."""
+    with reading(name, "a clip's parts in its file of the cache", fix):
+        notes = parsed_json(header["clip"], name)
+        lens = Lens(read["focal"], read["center"], read["xi"], tuple(notes["size"]), notes["max_angle"])
+        cameras = Cameras(lens, read["poses"], notes["unit"], notes["fps"])
+        latents, text = read["latents"].float(), read["text"].float()
+        if not torch.isfinite(latents).all():
+            raise InputError(name, "finite latents", "NaN or infinity in the cache", fix)
+        return Clip(name, notes["caption"], latents, text, cameras, read["log_radius"], read["radius_known"])
+
+
 class CachedClips:
     """The clips of a source that a cache holds, read through memory maps as they are asked for."""
 
@@ -239,16 +268,8 @@ class CachedClips:
 
     def __getitem__(self, index: int) -> Clip:
         name, path = self._names[index], self._files[index]
-        read, header = read_tensors(path, "a clip of a cache")
         fix = f"Delete {path} and make the cache again."
-        with reading(name, "a clip's parts in its file of the cache", fix):
-            notes = parsed_json(header["clip"], str(path))
-            lens = Lens(read["focal"], read["center"], read["xi"], tuple(notes["size"]), notes["max_angle"])
-            cameras = Cameras(lens, read["poses"], notes["unit"], notes["fps"])
-            latents, text = read["latents"].float(), read["text"].float()
-            if not torch.isfinite(latents).all():
-                raise InputError(name, "finite latents", "NaN or infinity in the cache", fix)
-            return Clip(name, notes["caption"], latents, text, cameras, read["log_radius"], read["radius_known"])
+        return stored_clip(*read_tensors(path, "a clip of a cache"), name, fix)
 
     def share_known(self, index: int) -> float:
         """Share of a clip's tokens that have a radial target; of the file only that is read."""

@@ -56,6 +56,14 @@ class FootageSource(Protocol):
         ...
 
 
+@runtime_checkable
+class KeepsSomeBack(Protocol):
+    """Footage with a split of its own: the numbers of clips that are kept from training."""
+
+    @property
+    def held_out(self) -> Sequence[int]: ...
+
+
 @dataclass(frozen=True)
 class VideoShape:
     """What a model is trained on: 81 x 480 x 832, say."""
@@ -92,6 +100,15 @@ class ClipSource(Protocol):
     def name_of(self, index: int) -> str: ...
 
 
+@runtime_checkable
+class HasOrder(Protocol):
+    """Clips that are quick to read in some orders only, and draw one of them for every epoch."""
+
+    def epoch_order(self, seed: int, epoch: int) -> Sequence[int]:
+        """Every clip's number once; a pure function, so that a run can go on from the middle of an epoch."""
+        ...
+
+
 @dataclass(frozen=True)
 class FootageSubset:
     """Some footage of a source, by its numbers."""
@@ -121,12 +138,17 @@ class HeldOut:
 
 
 class ClipsExcept:
-    """The clips of a source except those of certain names: what is left to train on when some are held out."""
+    """The clips of a source except those of certain names: what is left to train on when some are held out.
+
+    They come in the order of the source, if it has one.
+    """
 
     def __init__(self, clips: ClipSource, names: set[str]):
         self.clips, self.empty_text = clips, clips.empty_text
         self.kept = [i for i in range(len(clips)) if clips.name_of(i) not in names]
         self.fingerprint = fingerprint([clips.fingerprint, sorted(names)])
+        self._number = {number: place for place, number in enumerate(self.kept)}
+        self._drawn: tuple[tuple[int, int], Sequence[int]] | None = None
 
     def __len__(self) -> int:
         return len(self.kept)
@@ -136,6 +158,14 @@ class ClipsExcept:
 
     def name_of(self, index: int) -> str:
         return self.clips.name_of(self.kept[index])
+
+    def epoch_order(self, seed: int, epoch: int) -> Sequence[int]:
+        if not isinstance(self.clips, HasOrder):
+            return _order(len(self), seed, epoch)
+        if self._drawn is None or self._drawn[0] != (seed, epoch):
+            whole = self.clips.epoch_order(seed, epoch)
+            self._drawn = (seed, epoch), tuple(self._number[i] for i in whole if i in self._number)
+        return self._drawn[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,10 +313,17 @@ def clip_number(position: int, count: int, seed: int) -> int:
     return _order(count, seed, position // count)[position % count]
 
 
+def _number_at(clips: ClipSource, position: int, seed: int) -> int:
+    """The clip at a position of a source's stream, in the source's own order if it has one."""
+    if isinstance(clips, HasOrder):
+        return clips.epoch_order(seed, position // len(clips))[position % len(clips)]
+    return clip_number(position, len(clips), seed)
+
+
 def clip_at(clips: ClipSource, position: int, seed: int, report: "Skipped") -> Clip:
     """The clip at a position of the stream; one that cannot be read is reported, and the next is taken instead."""
     for attempt in range(min(len(clips), 100)):
-        number = (clip_number(position, len(clips), seed) + attempt) % len(clips)
+        number = (_number_at(clips, position, seed) + attempt) % len(clips)
         try:
             return clips[number]
         except InputError as error:

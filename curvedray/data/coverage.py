@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from curvedray.data.cache import CachedClips
 from curvedray.data.clips import ClipsExcept, ClipSource, EncodedOnTheFly, FootageSource, FootageSubset
 from curvedray.data.folders import FolderFootage, Record
+from curvedray.data.shards import ShardedClips
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ def coverage(clips: ClipSource) -> Coverage | None:
     kept: Sequence[int] = range(len(clips))
     if isinstance(clips, ClipsExcept):
         kept, clips = clips.kept, clips.clips
-    if isinstance(clips, CachedClips):
+    if isinstance(clips, CachedClips | ShardedClips):
         shares = [clips.share_known(index) for index in kept]
         return Coverage(len(shares), sum(share > 0 for share in shares), sum(shares) / max(1, len(shares)))
     if isinstance(clips, EncodedOnTheFly):

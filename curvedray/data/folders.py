@@ -257,12 +257,13 @@ def _record_or_fault(row: Row | InputError, where: str, folder: Path) -> AnyReco
     if isinstance(row, InputError):
         return FaultyRecord(where, row)
     try:
-        return _record(row, where, folder)
+        return record_of_row(row, where, folder)
     except InputError as error:
         return FaultyRecord(where, error)
 
 
-def _record(row: Row, where: str, folder: Path) -> Record:
+def record_of_row(row: Row, where: str, folder: Path) -> Record:
+    """A row of a metadata table, checked; its paths start at `folder`."""
     known = {field.name for field in fields(Record)}
     row = {key: value for key, value in row.items() if value is not None and value != ""}
     unknown = sorted(set(row) - known)

@@ -8,7 +8,7 @@ from typing import Literal
 
 import torch
 
-from curvedray.data.cache import CachedClips, CacheReport, build_cache
+from curvedray.data.cache import ENCODER, CachedClips, CacheReport, build_cache
 from curvedray.data.clips import (
     Clip,
     ClipsExcept,
@@ -18,11 +18,15 @@ from curvedray.data.clips import (
     FootageSource,
     FootageSubset,
     HeldOut,
+    KeepsSomeBack,
     VideoShape,
     encoded,
 )
 from curvedray.data.fingerprint import fingerprint
 from curvedray.data.folders import FolderFootage
+from curvedray.data.shards import ShardedClips
+from curvedray.data.tars import is_address, read_away
+from curvedray.data.webdataset import ShardFootage
 from curvedray.errors import InputError
 from curvedray.models.interface import VideoModel
 from curvedray.radial.map import RadialMap
@@ -87,7 +91,7 @@ def video_shape(data: Data, model: VideoModel) -> VideoShape:
 
 def check_source(data: Data) -> None:
     """Refuse footage that is not there, before a model is loaded for it."""
-    if data.source not in WORLDS and not Path(data.source).is_dir():
+    if data.source not in WORLDS and not is_address(data.source) and not Path(data.source).is_dir():
         raise InputError("data", f"a folder of clips, or {' or '.join(WORLDS)}", f"{data.source}, which is neither")
 
 
@@ -98,6 +102,10 @@ def open_footage(
         if labels is not None:
             raise InputError("labels", "a folder of clips to label", f"{source}, whose distances are exact")
         return WorldFootage(clips, split, shape, world=source)
+    if holds_shards(source):
+        if labels is not None:
+            raise InputError("labels", "a folder of clips to label", f"{source}, shards that carry their own maps")
+        return ShardFootage(source)
     return FolderFootage(Path(source), None if labels is None else Path(labels))
 
 
@@ -116,9 +124,13 @@ def open_clips(
     Where several processes train, each makes its `share` of the cache, and they `wait` for one another to open it.
     """
     shape = video_shape(data, model)
+    if holds_encoded_shards(data.source):
+        encoded_clips = _encoded_shards(data, model, shape)
+        names = {encoded_clips.name_of(i) for i in _last(held_out, len(encoded_clips))}
+        return ClipsExcept(encoded_clips, names), None
     footage = open_footage(data.source, shape, data.clips, labels=data.labels)
     excluded = {footage.name_of(i) for i in _held_out(data, held_out, footage)}
-    if isinstance(footage, FolderFootage) and footage.held_out:
+    if isinstance(footage, KeepsSomeBack) and footage.held_out:
         kept = [i for i in range(len(footage)) if i not in set(footage.held_out)]
         footage = FootageSubset(footage, kept)
     if data.cache == "off":
@@ -135,6 +147,9 @@ def open_held_out(data: Data, model: VideoModel, out: Path, count: int) -> HeldO
     One that cannot be read is left out here; it was named when the cache was made. None where none is left.
     """
     shape = video_shape(data, model)
+    if holds_encoded_shards(data.source):
+        found = _encoded_shards(data, model, shape)
+        return _as_held_out([found[i] for i in _last(count, len(found))], model)
     footage = open_footage(data.source, shape, count, "val", data.labels)
     if data.source not in WORLDS:
         footage = FootageSubset(footage, _held_out(data, count, footage)[:count])
@@ -146,6 +161,10 @@ def open_held_out(data: Data, model: VideoModel, out: Path, count: int) -> HeldO
     elif len(footage) and build_cache(footage, model, shape, cache_folder(data, out), dtype=data.cache_dtype).clips:
         cached = CachedClips(cache_folder(data, out), footage)
         clips = [cached[index] for index in range(len(cached))]
+    return _as_held_out(clips, model)
+
+
+def _as_held_out(clips: list[Clip], model: VideoModel) -> HeldOut | None:
     if not clips:
         return None
     with torch.no_grad():
@@ -163,6 +182,30 @@ def _held_out(data: Data, count: int, footage: FootageSource) -> Sequence[int]:
     """
     if data.source in WORLDS:
         return range(0)
-    if isinstance(footage, FolderFootage) and footage.held_out:
+    if isinstance(footage, KeepsSomeBack) and footage.held_out:
         return footage.held_out
-    return range(len(footage) - min(count, len(footage) // 4), len(footage))
+    return _last(count, len(footage))
+
+
+def _last(count: int, of: int) -> range:
+    return range(of - min(count, of // 4), of)
+
+
+def holds_shards(source: str) -> bool:
+    """Whether a folder or an address holds tar shards, of footage or of encoded clips."""
+    if source in WORLDS:
+        return False
+    folder = Path(source)
+    if is_address(source) or not folder.is_dir() or next(folder.glob("metadata.*"), None) is not None:
+        return is_address(source)
+    return next(folder.glob("*.tar"), None) is not None
+
+
+def holds_encoded_shards(source: str) -> bool:
+    return holds_shards(source) and read_away(source, ENCODER) is not None
+
+
+def _encoded_shards(data: Data, model: VideoModel, shape: VideoShape) -> ShardedClips:
+    clips = ShardedClips(data.source)
+    clips.check(model, shape)
+    return clips
