@@ -11,6 +11,7 @@ from pathlib import Path
 
 import torch
 
+from curvedray.evaluate.quality.extractors import EXTRACTORS
 from curvedray.extras import EXTRAS
 
 ENOUGH_DISK = 1.0  # GiB free; a report or a short run's checkpoints take less
@@ -41,7 +42,7 @@ class Finding:
 def examine() -> list[Finding]:
     """Everything worth knowing before work begins, the best news first."""
     machine = [_python(), _torch(), _threads(), _accelerator(), _compiler(), _memory(), _disk()]
-    return [*machine, *_extras(), *_teachers()]
+    return [*machine, *_extras(), *_teachers(), *_extractors()]
 
 
 def _python() -> Finding:
@@ -126,6 +127,19 @@ def _teachers() -> list[Finding]:
         ok = package is None or version is not None
         found = f"{package} {version}" if version else "in the package" if ok else f"{package} is not installed"
         findings.append(Finding(f"teacher: {name}", True, f"{found}; {licence}", purpose, "" if ok else how))
+    return findings
+
+
+def _extractors() -> list[Finding]:
+    """Which networks can score how videos look here. None is a fault: they may live in another environment."""
+    purpose, findings = "curvedray quality, beside their weights", []
+    for name, extractor in EXTRACTORS.items():
+        versions = {package: _version(package) for package in extractor.packages}
+        missing = [package for package, version in versions.items() if version is None]
+        found = ", ".join(f"{package} {version}" for package, version in versions.items() if version is not None)
+        words = f"{', '.join(missing)} not installed here" if missing else found
+        fix = extractor.install(shlex.quote(sys.executable)) if missing else ""
+        findings.append(Finding(f"quality: {name}", True, f"{words}; weights: {extractor.source}", purpose, fix))
     return findings
 
 

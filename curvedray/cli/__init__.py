@@ -24,6 +24,7 @@ COMMANDS = (
     "data",
     "train",
     "evaluate",
+    "quality",
     "paper",
     "bench",
     "studio",  # the command `app`: a module of that name would hide the variable below

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from curvedray.errors import InputError, quoted
-from curvedray.evaluate.metrics import distribution, fidelity, geometry, lens, pose
+from curvedray.evaluate.metrics import distribution, fidelity, geometry, lens, perceptual, pose
 from curvedray.evaluate.results import ClipResult
 from curvedray.evaluate.run import METRICS, PROTOCOL
 from curvedray.evaluate.scores import Cell, Metric, Score, group_by
@@ -27,6 +27,7 @@ EVERY_METRIC = (
     geometry.DRIFT,
     *fidelity.METRICS,
     *distribution.METRICS,
+    *perceptual.METRICS,
 )
 ARROWS = {"lower": "↓", "higher": "↑", "neither": ""}
 LATEX_ARROWS = {"lower": r" $\downarrow$", "higher": r" $\uparrow$", "neither": ""}

@@ -18,11 +18,12 @@ FID = Metric("FID", "-", "lower", "Frechet distance of Inception features (2048)
 IS = Metric(
     "IS", "-", "higher", "exp of the mean KL divergence of class probabilities from their mean, over 10 seeded splits."
 )
+IS_STD = Metric("IS Std.", "-", "neither", "Standard deviation of IS over its splits.")
 CS_T = Metric(
     "CS-T", "-", "higher", "Mean over frames of 100 max(cos, 0) of frame and caption embeddings (LongCLIP-L)."
 )
 CS_I = Metric("CS-I", "-", "higher", "Mean over adjacent frames of 100 max(cos, 0) of their embeddings (CLIP L/14).")
-METRICS = (FVD, FVD_C, FID, IS, CS_T, CS_I)
+METRICS = (FVD, FVD_C, FID, IS, IS_STD, CS_T, CS_I)
 
 
 def frechet_distance(ours: Num[Array, "n d"], theirs: Num[Array, "m d"]) -> float:

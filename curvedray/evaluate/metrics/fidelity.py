@@ -1,4 +1,4 @@
-"""How close is a video to its reference, pixel for pixel? PSNR and SSIM of uint8 videos.
+"""How close is a video to its reference, pixel for pixel? PSNR and SSIM of uint8 videos; LPIPS is in quality/.
 
 t, s frame   h, w, i, j pixels   3 colours
 """
@@ -20,7 +20,8 @@ PSNR = Metric(
 SSIM = Metric(
     "SSIM", "-", "higher", "Mean structural similarity, Gaussian window 11 of sigma 1.5, inside the frame only."
 )
-METRICS = (PSNR, SSIM)
+LPIPS = Metric("LPIPS", "-", "lower", "Mean over frames of LPIPS 0.1 (AlexNet) between a frame and the reference's.")
+METRICS = (PSNR, SSIM, LPIPS)
 EQUAL_FRAMES = 100.0  # dB given to a frame without error, whose PSNR is infinite
 WINDOW, SIGMA = 11, 1.5
 C1, C2 = (0.01 * 255) ** 2, (0.03 * 255) ** 2
