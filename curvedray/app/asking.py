@@ -251,7 +251,7 @@ class ScoreAsked(Asked):
     path: PathAsked | None = None
     lens: LensAsked | None = None
     estimator: Literal["colmap", "embedded", "vipe", "geocalib"] | None = None
-    stride: Annotated[int, Field(ge=1, le=64)] = 1
+    stride: Annotated[int, Field(ge=1, le=64)] | None = None
     title: Annotated[str, Field(max_length=LONGEST_TITLE)] = ""
 
 

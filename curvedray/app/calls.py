@@ -62,10 +62,10 @@ async def body_of(request: Request, model: type[Asked]) -> Asked:
     except InputError as error:
         raise Refused(400, str(error)) from error
     except ValidationError as error:
-        raise Refused(400, _in_words(error)) from error
+        raise Refused(400, in_words(error)) from error
 
 
-def _in_words(error: ValidationError) -> str:
+def in_words(error: ValidationError) -> str:
     """The first thing that is wrong, and where."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     where = ".".join(str(part) for part in first["loc"]) or "body"

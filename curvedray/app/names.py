@@ -26,4 +26,8 @@ def folder_named(parent: Path, name: str, what: str) -> Path:
 
 
 def now() -> str:
-    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return said(datetime.now(UTC))
+
+
+def said(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"

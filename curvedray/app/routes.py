@@ -8,7 +8,7 @@ from typing import Any
 from PIL import Image
 from pydantic import BaseModel
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from curvedray.app import asking
@@ -17,8 +17,10 @@ from curvedray.app.camera_files import read_file
 from curvedray.app.exports import exported
 from curvedray.app.facts import facts
 from curvedray.app.paths import described, keys_of, path_json, path_of
+from curvedray.app.projects import Project
 from curvedray.app.scenes import clearance, picture_of, raw_metres, scene_json
 from curvedray.app.studio import Studio
+from curvedray.app.take_routes import take_routes
 from curvedray.doctor import examine
 
 
@@ -30,6 +32,7 @@ def routes(studio: Studio) -> list[Route]:
         _computed(studio, "/api/scene", asking.SceneLook, lambda s, asked: scene_json(asked)),
         _computed(studio, "/api/check", asking.CheckAsked, _check),
         _computed(studio, "/api/import", asking.ImportAsked, _import),
+        _computed(studio, "/api/map", asking.MapAsked, lambda s, asked: s.maps.make(asked, s.uploads)),
         _drawn(studio, "/api/picture", asking.PictureAsked, _picture),
         _drawn(studio, "/api/export", asking.ExportAsked, lambda s, asked: exported(asked, s.uploads)),
     ]
@@ -52,12 +55,36 @@ def routes(studio: Studio) -> list[Route]:
         studio.uploads.remove(request.path_params["name"])
         return JSONResponse({"removed": True})
 
+    async def map_file(request: Request) -> Response:
+        return FileResponse(studio.maps.file(request.path_params["map"]), filename="map.npz")
+
+    async def map_picture(request: Request) -> Response:
+        made = await studio.threads.run(studio.maps.picture, request.path_params["map"], request.path_params["frame"])
+        return Response(made, media_type="image/png")
+
+    async def projects(request: Request) -> Response:
+        return JSONResponse({"projects": studio.projects.all()})
+
+    async def project(request: Request) -> Response:
+        name = request.path_params["name"]
+        if request.method == "PUT":
+            return JSONResponse(studio.projects.write(name, await body_of(request, Project)))
+        if request.method == "DELETE":
+            studio.projects.remove(name)
+            return JSONResponse({"removed": True})
+        return JSONResponse(studio.projects.read(name))
+
     return [
         Route("/api/start", answering(start), methods=["GET"]),
         Route("/api/doctor", answering(doctor), methods=["GET"]),
         Route("/api/uploads/{kind}", answering(upload), methods=["PUT"]),
         Route("/api/uploads/{name}", answering(remove_upload), methods=["DELETE"]),
         *computed,
+        *take_routes(studio),
+        Route("/api/maps/{map}/map.npz", answering(map_file), methods=["GET"]),
+        Route("/api/maps/{map}/{frame:int}.png", answering(map_picture), methods=["GET"]),
+        Route("/api/projects", answering(projects), methods=["GET"]),
+        Route("/api/projects/{name}", answering(project), methods=["GET", "PUT", "DELETE"]),
         Route("/api/{rest:path}", answering(_unknown), methods=["GET", "POST", "PUT", "DELETE"]),
     ]
 

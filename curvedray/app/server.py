@@ -61,7 +61,8 @@ def serve(
         ws="none",
         lifespan="on",
     )
-    _Server(config, studio).run(sockets=[listening])
+    with studio.locked(), listening:
+        _Server(config, studio).run(sockets=[listening])
 
 
 class _Server(uvicorn.Server):

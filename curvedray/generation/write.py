@@ -92,24 +92,33 @@ def write_all(
     made: Generated, recipe: VideoRecipe, path: Path, *, beside_exact: bool = False, save_radii: bool = False
 ) -> list[Path]:
     """Every file is finished in a folder of its own before any takes its place."""
-    record = recipe.to_json()
     with scratch_folder(path) as inside:
-        seen = enlarged(made.frames, recipe.shot.settings.zoom)
-        notes = {"recipe": json.dumps(record, sort_keys=True)}
-        write_video(seen, inside / path.name, made.fps, metadata=notes)
-        beside = {"recipe": record, "cost": asdict(made.cost)}
-        (inside / f"{path.stem}.json").write_text(json.dumps(beside, indent=1, sort_keys=True) + "\n")
-        write_cameras(made.cameras, inside / (path.stem + CAMERAS), "curvedray")
+        write_film(made, recipe, inside / path.name)
+        write_beside(made, recipe, inside / path.name)
         if beside_exact:
+            seen = enlarged(made.frames, recipe.shot.settings.zoom)
             both = torch.cat([seen, exact_frames(recipe, seen.shape[2], seen.shape[1])], 2)
             write_video(both, inside / f"{path.stem}{EXACT}{path.suffix}", made.fps)
-        _write_pictures(made, seen, inside, path.stem)
         if save_radii:
             write_radii(made, recipe.near, inside / (path.stem + RADII))
         names = sorted((file.name for file in inside.iterdir()), key=lambda name: (name != path.name, name))
         for name in names:
             os.replace(inside / name, path.parent / name)
     return [path.parent / name for name in names]
+
+
+def write_film(made: Generated, recipe: VideoRecipe, path: Path) -> Path:
+    """The video alone, its recipe inside."""
+    notes = {"recipe": json.dumps(recipe.to_json(), sort_keys=True)}
+    return write_video(enlarged(made.frames, recipe.shot.settings.zoom), path, made.fps, metadata=notes)
+
+
+def write_beside(made: Generated, recipe: VideoRecipe, path: Path) -> None:
+    """What goes beside a video: its recipe as JSON, its cameras, pictures of it, its path and its radii."""
+    beside = {"recipe": recipe.to_json(), "cost": asdict(made.cost)}
+    path.with_suffix(".json").write_text(json.dumps(beside, indent=1, sort_keys=True) + "\n")
+    write_cameras(made.cameras, path.with_name(path.stem + CAMERAS), "curvedray")
+    _write_pictures(made, enlarged(made.frames, recipe.shot.settings.zoom), path.parent, path.stem)
 
 
 def exact_frames(recipe: VideoRecipe, width: int, height: int) -> UInt8[Tensor, "t h w 3"]:

@@ -43,11 +43,13 @@ def film_blocks(
     frames: int,
     eye: float = EYE,
     *,
+    placed: bool = False,
     progress: Callable[[Iterator[tuple]], Iterator[tuple]] = iter,
 ) -> BlockedOut:
     """The exact map of a blocked-out scene along a move, or along cameras in metres or near distances.
 
-    A near distance is that of what the first camera sees; the scene stands before that camera.
+    A near distance is that of what a level camera at the scene's origin sees. The scene stands before the first camera,
+    unless cameras are `placed`: then they stand where they are in the scene's own frame.
     """
     check_pixels(frames, *lens.size)
     scene = block_scene(blocks, eye)
@@ -55,7 +57,9 @@ def film_blocks(
     # What is beyond a map's reach says nothing about the scale of a scene.
     near = RadialMap.from_metric(first.radius, first.valid).near if first.valid.any() else 1.0
     cameras = (
-        trajectory(move, lens, frames, unit="metric", near=near) if isinstance(move, str) else _in_metres(move, near)
+        trajectory(move, lens, frames, unit="metric", near=near)
+        if isinstance(move, str)
+        else _in_metres(move, near, placed)
     )
     check_clear(blocks, scene, cameras)
     parts = zip(*progress(render_frames(scene, cameras)), strict=True)
@@ -63,12 +67,12 @@ def film_blocks(
     return BlockedOut(RadialMap.from_metric(seen.radius, seen.valid, near), seen, cameras)
 
 
-def _in_metres(cameras: Cameras, near: float) -> Cameras:
-    """A path in metres that starts at the scene's first camera."""
+def _in_metres(cameras: Cameras, near: float, placed: bool) -> Cameras:
+    """A path in metres that starts at the scene's first camera, or one that is placed already."""
     if cameras.unit == "arbitrary":
         fix = "Scale them to metres, or film a move in words (--move)."
         raise InputError(
             "cameras", "a path in metres or near distances, as blocks are in metres", "an unknown scale", fix
         )
-    first = cameras.relative_to_first()
+    first = cameras if placed else cameras.relative_to_first()
     return replace(first if cameras.unit == "metric" else first.scaled(1 / near), unit="metric")

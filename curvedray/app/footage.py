@@ -1,0 +1,136 @@
+"""A video that somebody hands over: scored against the cameras that were asked for, or filmed again by its motion."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from curvedray.app.asking import LensAsked, ScoreAsked, TransferAsked
+from curvedray.app.filming import THUMBNAIL, VIDEO, write_thumbnail
+from curvedray.app.lenses import name_of
+from curvedray.app.paths import path_of, understood
+from curvedray.app.verdict import Verdict, verdict_of
+from curvedray.cameras import Cameras, Lens
+from curvedray.errors import InputError
+from curvedray.evaluate.estimators import Estimate, Estimator, choose_estimator, usual_stride
+from curvedray.evaluate.label import make_teacher
+from curvedray.evaluate.matching import Job
+from curvedray.evaluate.results import ClipResult
+from curvedray.evaluate.run import score_clip
+from curvedray.formats import write_cameras
+from curvedray.generation.recipe import read_recipe
+from curvedray.generation.write import CAMERAS
+from curvedray.media.video import read_video
+from curvedray.transfer import transfer
+
+if TYPE_CHECKING:
+    from curvedray.app.making import Maker
+
+ASKED = "asked" + CAMERAS
+UNITS = {"silog": "SILog", "abs_rel": "AbsRel", "delta_1": "delta_1", "scale_jitter": "scale jitter"}
+
+
+def score_take(maker: "Maker", folder: Path, asked_json: dict[str, Any]) -> None:
+    """Where was the camera in a video, and is that where it was asked to be?"""
+    from curvedray.app.making import estimator
+
+    asked, line = ScoreAsked.model_validate(asked_json), maker.line
+    source = maker.uploads.path(asked.upload, "video")
+    video = read_video(source)
+    write_thumbnail(video.frames[len(video.frames) // 2], folder / THUMBNAIL)
+    frames, height, width, _ = video.frames.shape
+    facts = {"width": width, "height": height, "frames": frames, "fps": video.fps, "source": source.name}
+    judge = estimator(asked.estimator or choose_estimator([source]))
+    line.say("news", doing=f"recovering by {judge.name}", files={"thumbnail": THUMBNAIL}, facts=facts)
+    line.check()
+    cameras = _cameras_asked(maker, asked, folder, source, (frames, width, height))
+    stride = usual_stride(judge.name) if asked.stride is None else asked.stride
+    options = {} if asked.lens is None else {"lens": _named(asked.lens)}
+    result = score_clip(Job("take", source, cameras), judge, stride, **options)
+    line.check()
+    if result.failure:
+        raise InputError(source.name, "a video whose camera can be recovered", result.failure)
+    scores = [
+        {"metric": score.metric.name, "value": score.value, "unit": score.metric.unit, "better": score.metric.better}
+        for score in result.scores
+    ]
+    notes = [words for words in (result.note, result.suspect) if words]
+    line.say("news", scores=scores, notes=notes, verdict=_verdict(result, judge))
+
+
+def _cameras_asked(
+    maker: "Maker", asked: ScoreAsked, folder: Path, source: Path, shape: tuple[int, int, int]
+) -> Path | None:
+    """The camera file of what was asked: uploaded, made of a path, or taken from the video's own recipe."""
+    if asked.cameras is not None:
+        return maker.uploads.path(asked.cameras, "cameras")
+    if asked.path is not None:
+        fitted = {"frames": shape[0], "width": shape[1], "height": shape[2]}
+        write_cameras(path_of(asked.path.model_copy(update=fitted), maker.uploads).cameras, folder / ASKED)
+        return folder / ASKED
+    try:
+        write_cameras(read_recipe(source).shot.cameras, folder / ASKED)
+    except InputError as error:
+        fix = "Give the path on this page, or a camera file."
+        raise InputError("cameras", "those that were asked for", f"none, and the video {error.got}", fix) from error
+    return folder / ASKED
+
+
+def _verdict(result: ClipResult, judge: Estimator) -> dict[str, Any] | None:
+    """The same words as of a film; a score knows both paths without their scale."""
+    if not result.recovered:
+        return None
+    paths = []
+    for path in (result.requested, result.recovered):
+        poses = torch.eye(4, dtype=torch.float64).repeat(len(path), 1, 1)
+        poses[:, :3] = torch.tensor(path, dtype=torch.float64)
+        if result.near_static:
+            poses[:, :3, 3] = 0
+        paths.append(poses)
+    requested = Cameras(Lens.from_fov(90.0, 0.0, 8, 8), paths[0].float())
+    verdict: Verdict = verdict_of(requested, 1.0, Estimate(paths[1].numpy()), judge, metric=False)
+    return verdict.to_json()
+
+
+def transfer_take(maker: "Maker", folder: Path, asked_json: dict[str, Any]) -> None:
+    """A source's motion and layout, filmed again with another prompt."""
+    from curvedray.app.making import estimator
+
+    asked, line = TransferAsked.model_validate(asked_json), maker.line
+    source = maker.uploads.path(asked.upload, "video")
+    move = None if asked.moves is None else str(understood(asked.moves)[0])
+
+    def stage(done: int, total: int, words: str) -> None:
+        line.check()
+        line.say("news", doing=words)
+
+    line.say("news", doing="loading", facts={"source": source.name, "moves": move})
+    made = transfer(
+        source,
+        asked.prompt,
+        maker.parts_for("embedded", "embedded-map", follows_map=True),
+        make_teacher(asked.teacher),
+        folder / VIDEO,
+        cameras=None if asked.cameras is None else maker.uploads.path(asked.cameras, "cameras"),
+        estimator=None if asked.estimate is None else estimator(asked.estimate),
+        lens=None if asked.lens is None else _named(asked.lens),
+        move=move,
+        seed=asked.seed,
+        stage=stage,
+    )
+    video = read_video(folder / VIDEO)
+    write_thumbnail(video.frames[len(video.frames) // 2], folder / THUMBNAIL)
+    files = {"video": VIDEO, "thumbnail": THUMBNAIL, "beside": made.files[-1].name, "recipe": "film.json"}
+    files |= {"cameras": "film" + CAMERAS, "sheet": "film-sheet.png", "path": "film-path.png"}
+    frames, height, width, _ = video.frames.shape
+    facts = {"width": width, "height": height, "frames": frames, "fps": video.fps}
+    scores = [{"metric": UNITS.get(k, k), "value": v, "unit": "", "better": ""} for k, v in made.scores.items()]
+    files = {key: name for key, name in files.items() if (folder / name).is_file()}
+    line.say("news", files=files, facts=facts, scores=scores, notes=list(made.notes))
+
+
+def _named(lens: LensAsked) -> str:
+    name = name_of(lens)
+    if name is None:
+        raise InputError("lens", "one by name, or by its field of view and bend", "one that is panned or zoomed")
+    return name
