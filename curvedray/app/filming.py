@@ -164,7 +164,7 @@ def command_of(plan: Planned) -> tuple[str, list[str]]:
         needs.append(MAP)
     if (settings.frames, settings.width, settings.height) != (own.frames, own.width, own.height):
         words += ["--frames", settings.frames, "--size", f"{settings.width}x{settings.height}"]
-    given = {"steps": asked.steps, "guidance": asked.guidance, "camera-guidance": asked.camera_guidance}
+    given: dict[str, Any] = {"steps": asked.steps, "guidance": asked.guidance, "camera-guidance": asked.camera_guidance}
     given |= {"negative": asked.negative, "radial-sigma": asked.radial_sigma, "adapter": asked.adapter}
     given |= {"model": plan.parts.model.name or None, "seed": asked.seed or None}
     for name, value in given.items():

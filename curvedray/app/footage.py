@@ -50,10 +50,8 @@ def score_take(maker: "Maker", folder: Path, asked_json: dict[str, Any]) -> None
     line.check()
     if result.failure:
         raise InputError(source.name, "a video whose camera can be recovered", result.failure)
-    scores = [
-        {"metric": score.metric.name, "value": score.value, "unit": score.metric.unit, "better": score.metric.better}
-        for score in result.scores
-    ]
+    names = ("metric", "value", "unit", "better")
+    scores = [{name: getattr(score, name) for name in names} for score in result.scores]
     notes = [words for words in (result.note, result.suspect) if words]
     line.say("news", scores=scores, notes=notes, verdict=_verdict(result, judge))
 

@@ -48,7 +48,7 @@ class Maps:
         made = cut(made, asked.cuts)
         frames, height, width = made.radius.shape
         grid = TokenGrid.from_video(asked.frames, asked.height, asked.width)
-        lens = lens_of(asked.lens or (asked.path and asked.path.lens), asked.width, asked.height)
+        lens = lens_of(asked.lens if asked.path is None else asked.path.lens, asked.width, asked.height)
         found = check_map(made, grid, lens)
         name = new_name()
         write_radial_map(made, self.folder / name / MAP)

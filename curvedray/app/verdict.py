@@ -55,7 +55,7 @@ def verdict_of(
     truth = requested.world_from_camera.double().numpy()
     path = relative_to_first(truth)
     asked_turn, asked_way = _turns(path).max().item(), float(np.linalg.norm(path[:, :, 3], axis=-1).max()) / near
-    known = {"asked_turn": asked_turn, "asked_way": asked_way, "requested": poses_json(truth)}
+    known: dict[str, Any] = {"asked_turn": asked_turn, "asked_way": asked_way, "requested": poses_json(truth)}
     known |= {"estimator": estimator.name, "floor": estimator.floor}
     if isinstance(answer, Failure) or answer.poses is None:
         reason = answer.reason if isinstance(answer, Failure) else "it recovers no path"
@@ -66,12 +66,14 @@ def verdict_of(
     turned = _turned(path, found)
     went, way_off = _way(path, found, near, metric, asked_way)
     scale = 1.0 if metric else _scale(path, found)
-    measured = {"degrees": degrees, "turned": turned, "went": went, "way_off": way_off}
     return Verdict(
         words=_words(degrees, turned, asked_turn, went, way_off, asked_way),
         obeyed=_obeyed(degrees, turned, asked_turn, way_off),
         recovered=poses_json(_standing_at(truth[0], found, scale)),
-        **measured,
+        degrees=degrees,
+        turned=turned,
+        went=went,
+        way_off=way_off,
         **known,
     )
 
