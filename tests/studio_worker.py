@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from curvedray.app.worker import Cancelled, Line
+from curvedray.app.line import Cancelled, Line
 
 
 def quick_worker(connection: Any, folder: Path) -> None:

@@ -94,15 +94,19 @@ class Desk:
             else:
                 self._end(take, "failed", "The worker stopped twice while making this: is there enough memory?")
         if len(self.deaths) == MOST_DEATHS and self.deaths[-1] - self.deaths[0] < WITHIN:
-            self._say("stopped", "The worker stopped several times in a row; the next take starts it again.")
-            for waiting in list(self.waiting):
-                self._end(waiting, "failed", "The worker cannot be started; the terminal says more.")
-            self.waiting.clear()
-            self.deaths.clear()
+            self._stand_still("The worker stopped several times in a row; the next take starts it again.")
         else:
             self._say("restarting", "The worker stopped and is started again; no take is lost.")
             self.start()
         self._tell_places()
+
+    def _stand_still(self, words: str) -> None:
+        """No worker can be had: nothing waits for one, and the next take that is asked for starts one again."""
+        waiting, self.waiting = list(self.waiting), deque()
+        for take in waiting:
+            self._end(take, "failed", words)
+        self.deaths.clear()
+        self._say("stopped", words)
 
     def _bury(self) -> None:
         if self.cancelling is not None:
@@ -165,9 +169,13 @@ class Desk:
     def _heard(self, line: Connection, message: dict[str, Any]) -> None:
         if line is not self.line:
             return
-        if message["event"] in ("ready", "broken"):
-            self._say("ready" if message["event"] == "ready" else "stopped", message.get("words", ""))
+        if message["event"] == "ready":
+            self._say("ready", "")
             self._next()
+            return
+        if message["event"] == "broken":
+            self._bury()
+            self._stand_still(message["words"])
             return
         take = self.current
         if take is None or message["take"] != take.take:

@@ -5,7 +5,7 @@ import os
 import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from jaxtyping import UInt8
@@ -14,6 +14,7 @@ from torch import Tensor
 
 from curvedray.app.asking import FilmAsked
 from curvedray.app.calls import collected_notes
+from curvedray.app.maker import Maker, estimator, with_map
 from curvedray.app.maps import block_map, cut, distance_frames
 from curvedray.app.paths import PathMade, path_of, says_metres
 from curvedray.app.scenes import blocks_near, blocks_of
@@ -39,9 +40,6 @@ from curvedray.world.raycast import render
 from curvedray.world.scene import Scene
 from curvedray.world.world import scene_from_caption
 
-if TYPE_CHECKING:
-    from curvedray.app.making import Maker
-
 VIDEO, EXACT, MAP, MAP_VIDEO = "film.mp4", "exact.mp4", "film-map.npz", "film-map.mp4"
 STILL, THUMBNAIL = "still.png", "thumbnail.jpg"
 THUMBNAIL_WIDTH, STRIP_WIDTH = 240, 192  # pixels, about: of a thumbnail, of each frame of a step's picture
@@ -61,7 +59,7 @@ class Planned:
     by_words: bool  # whether the command line can say the path and the lens
 
 
-def film_take(maker: "Maker", folder: Path, asked_json: dict[str, Any]) -> None:
+def film_take(maker: Maker, folder: Path, asked_json: dict[str, Any]) -> None:
     asked = FilmAsked.model_validate(asked_json)
     line = maker.line
     with collected_notes() as said:
@@ -86,7 +84,7 @@ def film_take(maker: "Maker", folder: Path, asked_json: dict[str, Any]) -> None:
     line.say("news", verdict=_judged(plan, made, folder / VIDEO))
 
 
-def planned(maker: "Maker", folder: Path, asked: FilmAsked) -> Planned:
+def planned(maker: Maker, folder: Path, asked: FilmAsked) -> Planned:
     """Resolve what was asked as `curvedray generate` does, so that the command makes the same bytes."""
     near = asked.path.near
     has_blocks = asked.scene is not None and asked.scene.is_blocks and bool(blocks_of(asked.scene))
@@ -114,8 +112,6 @@ def planned(maker: "Maker", folder: Path, asked: FilmAsked) -> Planned:
 
 def _kept(map: RadialMap, parts: Parts, folder: Path) -> tuple[RadialMap, Parts]:
     """The map as it is written beside the video, and read from there: a recipe holds its digest."""
-    from curvedray.app.making import with_map
-
     file = write_radial_map(map, folder / MAP)
     map = read_radial_map(file)
     return map, with_map(parts, map, file, MAP)
@@ -256,8 +252,6 @@ def exact_world(plan: Planned) -> tuple[Scene, Cameras, float] | None:
 
 def _judged(plan: Planned, made: Generated, video: Path) -> dict[str, Any]:
     """The recovered path beside the requested one, both in the page's metres."""
-    from curvedray.app.making import estimator
-
     judge = estimator(choose_estimator([video]))
     shown = enlarged(made.frames, plan.recipe.shot.settings.zoom).numpy()
     lens = plan.path.cameras.frame_lens[0].sized(shown.shape[2], shown.shape[1])

@@ -1,13 +1,14 @@
 """A video that somebody hands over: scored against the cameras that were asked for, or filmed again by its motion."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from curvedray.app.asking import LensAsked, ScoreAsked, TransferAsked
 from curvedray.app.filming import THUMBNAIL, VIDEO, write_thumbnail
 from curvedray.app.lenses import name_of
+from curvedray.app.maker import Maker, estimator
 from curvedray.app.paths import path_of, understood
 from curvedray.app.verdict import Verdict, verdict_of
 from curvedray.cameras import Cameras, Lens
@@ -23,17 +24,12 @@ from curvedray.generation.write import CAMERAS
 from curvedray.media.video import read_video
 from curvedray.transfer import transfer
 
-if TYPE_CHECKING:
-    from curvedray.app.making import Maker
-
 ASKED = "asked" + CAMERAS
 UNITS = {"silog": "SILog", "abs_rel": "AbsRel", "delta_1": "delta_1", "scale_jitter": "scale jitter"}
 
 
-def score_take(maker: "Maker", folder: Path, asked_json: dict[str, Any]) -> None:
+def score_take(maker: Maker, folder: Path, asked_json: dict[str, Any]) -> None:
     """Where was the camera in a video, and is that where it was asked to be?"""
-    from curvedray.app.making import estimator
-
     asked, line = ScoreAsked.model_validate(asked_json), maker.line
     source = maker.uploads.path(asked.upload, "video")
     video = read_video(source)
@@ -57,7 +53,7 @@ def score_take(maker: "Maker", folder: Path, asked_json: dict[str, Any]) -> None
 
 
 def _cameras_asked(
-    maker: "Maker", asked: ScoreAsked, folder: Path, source: Path, shape: tuple[int, int, int]
+    maker: Maker, asked: ScoreAsked, folder: Path, source: Path, shape: tuple[int, int, int]
 ) -> Path | None:
     """The camera file of what was asked: uploaded, made of a path, or taken from the video's own recipe."""
     if asked.cameras is not None:
@@ -90,10 +86,8 @@ def _verdict(result: ClipResult, judge: Estimator) -> dict[str, Any] | None:
     return verdict.to_json()
 
 
-def transfer_take(maker: "Maker", folder: Path, asked_json: dict[str, Any]) -> None:
+def transfer_take(maker: Maker, folder: Path, asked_json: dict[str, Any]) -> None:
     """A source's motion and layout, filmed again with another prompt."""
-    from curvedray.app.making import estimator
-
     asked, line = TransferAsked.model_validate(asked_json), maker.line
     source = maker.uploads.path(asked.upload, "video")
     move = None if asked.moves is None else str(understood(asked.moves)[0])

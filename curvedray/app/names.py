@@ -1,4 +1,4 @@
-"""Names of takes, uploads and maps: when they were made and six digits of chance, so that they sort and never clash."""
+"""Names of takes, uploads and maps: when they were made and a digit of chance, so that they sort and hardly clash."""
 
 import re
 import secrets
@@ -10,7 +10,9 @@ from curvedray.app.calls import Refused
 
 
 def new_name() -> str:
-    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+    """To the microsecond, in five digits to the base of 16, and one of chance."""
+    moment = datetime.now(UTC)
+    return f"{moment:%Y%m%d-%H%M%S}-{moment.microsecond:05x}{secrets.choice('0123456789abcdef')}"
 
 
 def is_name(text: str) -> bool:

@@ -4,55 +4,21 @@ It is nice to everything else, computes in one thread (two wait for each other m
 Ctrl-C, and ends when the studio does, however that ends: its line breaks then.
 """
 
+import logging
 import os
-import queue
 import signal
-import threading
+import traceback
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
 
+from curvedray.app.calls import Refused
+from curvedray.app.line import Cancelled, Line
+from curvedray.errors import InputError
+from curvedray.extras import missing_extra
+
+log = logging.getLogger(__name__)
 NICENESS = 10
-
-
-class Cancelled(Exception):
-    """The take that is being made is not wanted any more."""
-
-
-class Line:
-    """What the worker and the desk say to each other."""
-
-    def __init__(self, connection: Connection):
-        self.connection = connection
-        self.jobs: queue.Queue[dict[str, Any]] = queue.Queue()
-        self.cancelled = threading.Event()
-        self.take = ""
-        threading.Thread(target=self._listen, daemon=True).start()
-
-    def _listen(self) -> None:
-        with suppress(EOFError, OSError):
-            while True:
-                message = self.connection.recv()
-                if "cancel" not in message:
-                    self.jobs.put(message)
-                elif message["cancel"] == self.take:
-                    self.cancelled.set()
-        os._exit(0)  # the studio is gone; files are written whole or not at all
-
-    def next(self) -> dict[str, Any]:
-        job = self.jobs.get()
-        self.cancelled.clear()
-        self.take = job["do"]
-        return job
-
-    def say(self, event: str, **more: Any) -> None:
-        self.connection.send({"event": event, "take": self.take, **more})
-
-    def check(self) -> None:
-        """Stop here if the take was cancelled."""
-        if self.cancelled.is_set():
-            raise Cancelled
 
 
 def work(connection: Connection, folder: Path) -> None:
@@ -64,9 +30,12 @@ def work(connection: Connection, folder: Path) -> None:
     import torch
 
     torch.set_num_threads(1)
-    from curvedray.app.making import Maker, failure
+    from curvedray.app.filming import film_take
+    from curvedray.app.footage import score_take, transfer_take
+    from curvedray.app.maker import Maker
 
     maker = Maker(folder, line)
+    making = {"film": film_take, "score": score_take, "transfer": transfer_take}
     try:
         maker.warm_up()
     except Exception as error:
@@ -76,9 +45,21 @@ def work(connection: Connection, folder: Path) -> None:
     while True:
         job = line.next()
         try:
-            maker.make(job["kind"], job["do"], job["asked"])
+            making[job["kind"]](maker, folder / "takes" / job["do"], job["asked"])
             line.say("finished")
         except Cancelled:
             line.say("cancelled")
         except Exception as error:
             line.say("failed", words=failure(error))
+
+
+def failure(error: Exception) -> str:
+    """What went wrong, in a sentence; a bug goes to the terminal as well."""
+    if isinstance(error, InputError | Refused):
+        return str(error)
+    if isinstance(error, ModuleNotFoundError) and (missing := missing_extra(error)) is not None:
+        return str(missing)
+    if isinstance(error, MemoryError) or "out of memory" in str(error).lower():
+        return "There is not enough memory for this; ask for fewer frames or a smaller picture."
+    log.error("%s", "".join(traceback.format_exception(error)))
+    return f"The studio has a bug here: {type(error).__name__}. The terminal says where."

@@ -1,24 +1,18 @@
-"""How the worker makes a take: it keeps the model, the adapters and the estimators that it has loaded."""
+"""What takes share in the worker: the model, its adapters and the estimators, loaded once."""
 
-import logging
-import traceback
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from curvedray.app.line import Line
 from curvedray.app.maps import Maps
 from curvedray.app.uploads import Uploads
-from curvedray.app.worker import Line
-from curvedray.errors import InputError
 from curvedray.evaluate.estimators import Estimator
 from curvedray.evaluate.estimators.registry import make_estimator
-from curvedray.extras import missing_extra
 from curvedray.generation.parts import Parts, Source, adapter_file, load_parts
 from curvedray.models.interface import VideoModel
 from curvedray.models.open import EMBEDDED_NAMES, load_model
-
-log = logging.getLogger(__name__)
 
 
 class Maker:
@@ -54,13 +48,6 @@ class Maker:
         self.adapter = wanted
         return self.parts
 
-    def make(self, kind: str, take: str, asked: dict[str, Any]) -> None:
-        from curvedray.app.filming import film_take
-        from curvedray.app.footage import score_take, transfer_take
-
-        making = {"film": film_take, "score": score_take, "transfer": transfer_take}[kind]
-        making(self, self.folder / "takes" / take, asked)
-
 
 def with_map(parts: Parts, map: Any, file: Path, name: str) -> Parts:
     """The parts with a map, which a recipe names as the command line would: beside the video."""
@@ -72,15 +59,3 @@ def with_map(parts: Parts, map: Any, file: Path, name: str) -> Parts:
 @lru_cache(maxsize=2)
 def estimator(name: str) -> Estimator:
     return make_estimator(name)
-
-
-def failure(error: Exception) -> str:
-    """What went wrong, in a sentence; a bug goes to the terminal as well."""
-    if isinstance(error, InputError):
-        return str(error)
-    if isinstance(error, ModuleNotFoundError) and (missing := missing_extra(error)) is not None:
-        return str(missing)
-    if isinstance(error, MemoryError) or "out of memory" in str(error).lower():
-        return "There is not enough memory for this; ask for fewer frames or a smaller picture."
-    log.error("%s", "".join(traceback.format_exception(error)))
-    return f"The studio has a bug here: {type(error).__name__}. The terminal says where."
