@@ -37,6 +37,7 @@ class Footage:
     cameras: Cameras
     radial: RadialMap | None = None
     near: float | None = None
+    moving: Bool[Tensor, "t h w"] | None = None  # where something moves by itself, if somebody marked it
 
 
 @runtime_checkable

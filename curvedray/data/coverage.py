@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from curvedray.data.cache import CachedClips
 from curvedray.data.clips import ClipsExcept, ClipSource, EncodedOnTheFly, FootageSource, FootageSubset
-from curvedray.data.folders import FolderFootage, Record
+from curvedray.data.folders import FolderFootage
+from curvedray.data.records import FaultyRecord
 from curvedray.data.shards import ShardedClips
 
 
@@ -46,4 +47,4 @@ def _has_map(source: FootageSource, index: int) -> bool | None:
     if not isinstance(source, FolderFootage):
         return None
     record = source.records[index]
-    return isinstance(record, Record) and record.radial is not None
+    return not isinstance(record, FaultyRecord) and record.radial is not None

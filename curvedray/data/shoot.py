@@ -26,7 +26,7 @@ from curvedray.cameras import Cameras, Lens
 from curvedray.cameras.named_lenses import named_lens
 from curvedray.data.clips import VideoShape
 from curvedray.data.fingerprint import file_fingerprint, fingerprint
-from curvedray.data.folders import write_table
+from curvedray.data.layouts.metadata import write_table
 from curvedray.data.panoramas import Panorama, tilt_of
 from curvedray.data.sphere_pyramid import Pyramid, View, distances_seen, look, pyramid_of
 from curvedray.data.splits import split_of_source

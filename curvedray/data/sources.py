@@ -106,7 +106,7 @@ def open_footage(
         if labels is not None:
             raise InputError("labels", "a folder of clips to label", f"{source}, shards that carry their own maps")
         return ShardFootage(source)
-    return FolderFootage(Path(source), None if labels is None else Path(labels))
+    return FolderFootage(Path(source), None if labels is None else Path(labels), shape.frames)
 
 
 def open_clips(

@@ -18,16 +18,10 @@ from typing import Any
 
 from curvedray.data.clips import Footage
 from curvedray.data.fingerprint import fingerprint
-from curvedray.data.folders import (
-    HELD_OUT,
-    PATHS,
-    VIDEOS,
-    AnyRecord,
-    FaultyRecord,
-    FolderFootage,
-    Record,
-    record_of_row,
-)
+from curvedray.data.folders import FolderFootage
+from curvedray.data.layouts.metadata import record_of_row
+from curvedray.data.layouts.realestate import VIDEOS
+from curvedray.data.records import HELD_OUT, PATHS, AnyRecord, ClipRecord, FaultyRecord, Record
 from curvedray.data.shards import CLIPS_PER_SHARD, Packed, PackReport, index_packed, packed_files
 from curvedray.data.tars import Sample, Shards, open_shards
 from curvedray.engine import HERE, Engine, run_jobs
@@ -177,6 +171,11 @@ def _files_of(record: AnyRecord) -> tuple[str, dict[str, Any], list[tuple[str, b
     if isinstance(record, FaultyRecord):
         raise record.error
     plain_name(record.id, "id")
+    if isinstance(record, ClipRecord):
+        fix = "Train on the folder as it is, or pack its cache."
+        raise InputError(
+            f"clip {record.id}", "one video and one camera file", "its data set's own frames or cameras", fix
+        )
     for part in PATHS:
         path = getattr(record, part)
         if path is not None and not path.is_file():

@@ -1,0 +1,279 @@
+"""One record per clip: where its pictures, cameras, caption and distances are. Reading it gives footage.
+
+A record that could not be made is kept as a `FaultyRecord`, so that the other clips can be used.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from jaxtyping import Bool, UInt8
+from torch import Tensor
+
+from curvedray.cameras import Cameras, Lens, Unit
+from curvedray.data.clips import Footage
+from curvedray.data.fingerprint import file_fingerprint, fingerprint
+from curvedray.errors import InputError
+from curvedray.files import plain_name
+from curvedray.formats import cameras_of_video, read_cameras
+from curvedray.inputs import is_folder, megabytes, reading
+from curvedray.media.image import read_image
+from curvedray.media.video import LARGEST_DECODED, read_video
+from curvedray.radial.depth_files import read_frame
+from curvedray.radial.map import RadialMap, read_radial_map
+
+IMAGES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff")
+HELD_OUT = ("test", "val")
+PATHS, NUMBERS = ("video", "cameras", "radial"), ("near", "hfov", "xi")  # columns of other than plain text
+
+
+@dataclass(frozen=True)
+class Record:
+    """A row of a metadata table: where a clip's parts are. All but `video` and `cameras` may be left out."""
+
+    video: Path  # or a folder of its frames
+    cameras: Path
+    caption: str = ""
+    id: str = ""  # the video's name without its ending
+    format: str | None = None  # of the camera file; found out if not said
+    radial: Path | None = None  # .npz or .npy of metres
+    near: float | None = None  # near distance, in the unit of the poses
+    unit: Unit | None = None
+    hfov: float | None = None  # degrees: the lens, where the camera file has none
+    xi: float = 0.0
+    split: str = ""  # `train`, or nothing, is trained on; `test` and `val` are held out
+    source: str = ""  # what the clip was taken from; clips of one source belong to one split
+
+    def read(self) -> Footage:
+        """Decode the video and read its cameras; anything wrong is an InputError that names the clip."""
+        try:
+            plain_name(self.id, "id")
+            frames = read_pictures(self.video)
+            height, width = frames.shape[1:3]
+            cameras = self._cameras(width, height)
+            # A near distance is in the poses' unit: only where that is metres is it also the map's.
+            near = self.near if cameras.unit == "metric" else None
+            radial = read_radial_map(self.radial, near) if self.radial else None
+        except InputError as error:
+            raise of_clip(self.id, error) from error
+        return Footage(self.id, self.caption, frames, cameras, radial, self.near)
+
+    def fingerprint(self) -> str:
+        """Of the files' contents, wherever they are, and of everything that the record says of the clip itself."""
+        paths = {name: getattr(self, name) for name in PATHS}
+        files = {name: file_fingerprint(path) for name, path in paths.items() if path is not None}
+        said = {name: value for name, value in asdict(self).items() if name not in (*PATHS, "split", "source")}
+        return fingerprint(said | files)
+
+    def _cameras(self, width: int, height: int) -> Cameras:
+        """The camera file's, with the lens of this record where there is one. A lens is never guessed."""
+        lens = None if self.hfov is None else Lens.from_fov(self.hfov, self.xi, width, height)
+        return cameras_of_video(self.cameras, width, height, format=self.format, lens=lens, unit=self.unit)
+
+
+@dataclass(frozen=True)
+class FaultyRecord:
+    """In place of a record that could not be made: reading it says why."""
+
+    id: str
+    error: InputError
+    split: str = ""
+    source: str = ""
+    caption: str = ""
+
+    def read(self) -> Footage:
+        raise self.error
+
+    def fingerprint(self) -> str:
+        return fingerprint(["faulty", self.id, str(self.error)])
+
+
+@runtime_checkable
+class CameraSource(Protocol):
+    """How a data set's own files tell a clip's cameras."""
+
+    def read(self, width: int, height: int) -> Cameras:
+        """A camera per frame, the lens on pictures of this size."""
+        ...
+
+    def files(self) -> list[Path]:
+        """What it reads, by which a change is noticed."""
+        ...
+
+
+@dataclass(frozen=True)
+class DepthFrames:
+    """A picture of distances per frame, along the camera's axis, as depth sensors write them."""
+
+    frames: tuple[Path, ...]
+    metres_per_unit: float
+
+    def read(self, lens: Lens) -> RadialMap:
+        stored = torch.from_numpy(np.stack([read_frame(file) for file in self.frames]))
+        return RadialMap.from_depth(stored * self.metres_per_unit, lens)
+
+
+@dataclass(frozen=True)
+class ClipRecord:
+    """A clip of a data set that has a layout of its own."""
+
+    id: str
+    pictures: Path | tuple[Path, ...]  # a video, or its frames in order
+    cameras: CameraSource
+    caption: str = ""
+    radial: Path | DepthFrames | None = None
+    moving: tuple[Path, ...] = ()  # masks of what moves, a picture per frame
+    near: float | None = None
+    split: str = ""
+    source: str = ""
+
+    def read(self) -> Footage:
+        try:
+            plain_name(self.id, "id")
+            frames = read_pictures(self.pictures)
+            height, width = frames.shape[1:3]
+            cameras = self.cameras.read(width, height)
+            if len(cameras) != len(frames):
+                fix = "Are they another video's?"
+                raise InputError("cameras", f"{len(frames)}, one per frame", len(cameras), fix)
+            lens = cameras.lens
+            radial = self.radial.read(lens) if isinstance(self.radial, DepthFrames) else None
+            if isinstance(self.radial, Path):
+                radial = read_radial_map(self.radial, self.near if cameras.unit == "metric" else None)
+            moving = read_masks(self.moving, width, height) if self.moving else None
+        except InputError as error:
+            raise of_clip(self.id, error) from error
+        return Footage(self.id, self.caption, frames, cameras, radial, self.near, moving)
+
+    def fingerprint(self) -> str:
+        pictures = [self.pictures] if isinstance(self.pictures, Path) else [*self.pictures]
+        depths = self.radial.frames if isinstance(self.radial, DepthFrames) else (self.radial,)
+        files = [*pictures, *self.cameras.files(), *filter(None, depths), *self.moving]
+        plain = {name: value for name, value in vars(self.cameras).items() if not _has_paths(value)}
+        said = [type(self.cameras).__name__, plain, self.caption, self.near]
+        return fingerprint([self.id, said, [file_fingerprint(path) for path in files]])
+
+
+def _has_paths(value: object) -> bool:
+    """Where a file lies is not what a clip is made of."""
+    return isinstance(value, Path) or (isinstance(value, tuple) and any(isinstance(i, Path) for i in value))
+
+
+AnyRecord = Record | ClipRecord | FaultyRecord
+
+
+def of_clip(name: str, error: InputError) -> InputError:
+    """The same mistake, with the clip's name."""
+    return InputError(f"clip {name}: {error.name}", error.expected, error.got, error.fix)
+
+
+@dataclass(frozen=True)
+class FileCameras:
+    """Some of a camera file's cameras, in order; the file may hold a capture of which the clip is a part."""
+
+    path: Path
+    format: str | None = None
+    chosen: tuple[int, ...] = ()  # which of the file's; none: all of them
+    unit: Unit | None = None
+
+    def read(self, width: int, height: int) -> Cameras:
+        whole = _file_cameras(self.path, file_fingerprint(self.path), self.format, (width, height), self.unit)
+        return starting_near(whole[list(self.chosen)] if self.chosen else whole)
+
+    def files(self) -> list[Path]:
+        return [self.path]
+
+
+@dataclass(frozen=True)
+class NoCameras:
+    """A clip whose cameras nobody has found out yet."""
+
+    looked_for: Path
+
+    def read(self, width: int, height: int) -> Cameras:
+        fix = "Find them out: curvedray data pose FOLDER"
+        raise InputError("cameras", f"a camera file, {self.looked_for}", "none", fix)
+
+    def files(self) -> list[Path]:
+        return [self.looked_for]
+
+
+def cameras_beside(file: Path) -> CameraSource:
+    """The cameras that `curvedray data pose` wrote for a clip, if it did."""
+    return FileCameras(file, "curvedray") if file.is_file() else NoCameras(file)
+
+
+@lru_cache(maxsize=4)
+def _file_cameras(path: Path, made_of: str, format: str | None, size: tuple[int, int], unit: Unit | None) -> Cameras:
+    """Kept, as the clips of one capture are read one after another. In double precision: worlds may be large."""
+    return read_cameras(path, format, size=size, unit=unit, lens_needed=True, dtype=torch.float64)
+
+
+def starting_near(cameras: Cameras) -> Cameras:
+    """The same path and the same vertical, moved so that it starts at the origin, in single precision."""
+    poses = cameras.world_from_camera.double().clone()
+    poses[:, :3, 3] -= poses[0, :3, 3].clone()
+    return Cameras(cameras.lens.to(torch.float32), poses.float(), cameras.unit, cameras.fps)
+
+
+# -- pictures
+
+
+def read_pictures(pictures: Path | Sequence[Path]) -> UInt8[Tensor, "t h w 3"]:
+    """The frames of a video, of a folder of images, or of images in order; all of one size."""
+    if isinstance(pictures, Path):
+        if not is_folder(pictures):
+            return read_video(pictures).frames
+        pictures = image_files(pictures)
+    first = read_image(pictures[0])
+    total = first.numel() * len(pictures)
+    if total > LARGEST_DECODED:
+        got = f"{len(pictures)} of {first.shape[1]} x {first.shape[0]}, {megabytes(total)}"
+        raise InputError("frames", f"at most {megabytes(LARGEST_DECODED)} of them in a clip", got, "Say --frames 81.")
+    frames = torch.empty(len(pictures), *first.shape, dtype=torch.uint8)
+    for index, file in enumerate(pictures):
+        frame = read_image(file) if index else first
+        if frame.shape != first.shape:
+            got = f"{frame.shape[1]} x {frame.shape[0]}"
+            raise InputError(str(file), f"a picture of {first.shape[1]} x {first.shape[0]}, as the first is", got)
+        frames[index] = frame
+    return frames
+
+
+def read_masks(files: Sequence[Path], width: int, height: int) -> Bool[Tensor, "t h w"]:
+    """What moves: every pixel of a mask that is not black."""
+    masks = torch.stack([(read_image(file) > 0).any(-1) for file in files])
+    if masks.shape[1:] != (height, width):
+        got = f"{masks.shape[2]} x {masks.shape[1]}"
+        raise InputError("masks", f"the frames' size, {width} x {height}", got)
+    return masks
+
+
+def image_files(folder: Path) -> list[Path]:
+    """The pictures of a folder in the order of the numbers in their names."""
+    from curvedray.formats.source import natural
+
+    with reading(str(folder), "a folder of images"):
+        found = [i for i in folder.iterdir() if i.suffix.lower() in IMAGES and not i.name.startswith(".")]
+    if not found:
+        raise InputError(str(folder), f"a folder of images ({', '.join(IMAGES)})", "none")
+    return sorted(found, key=lambda file: natural(file.name))
+
+
+def windows(count: int, frames: int | None) -> list[range]:
+    """A capture of `count` frames cut into clips of `frames`, one after another; what is left over is dropped.
+
+    A capture that is shorter, or of which nobody said how long clips are, is one clip.
+    """
+    if frames is None or count < frames:
+        return [range(count)]
+    return [range(start, start + frames) for start in range(0, count - frames + 1, frames)]
+
+
+def clip_id(*names: Any) -> str:
+    """A clip's name from those of its folders."""
+    return "-".join(str(name).replace("/", "-") for name in names if str(name) not in ("", "."))
