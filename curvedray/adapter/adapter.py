@@ -9,6 +9,7 @@ with adapter.viewing(cameras, grid=grid):
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -68,7 +69,7 @@ class Adapter(nn.Module):
                 blocks.append(GeometricAttention(self.config, kind, dim))
         self.blocks = nn.ModuleList(blocks)
         self.radial_head = RadialHead(dim, self.config.log_radius) if rule.predicts_radius else None
-        self.radial_feature = RadialFeature(dim) if rule.curved is not None and rule.curved.radius_feature else None
+        self.radial_feature = RadialFeature(dim) if self.config.has_radius_feature(rule.curved) else None
         self.to(next(transformer.parameters()).device)
 
     @property
@@ -149,6 +150,16 @@ class Adapter(nn.Module):
             yield
         finally:
             self._enabled = before
+
+    @contextmanager
+    def without_map(self) -> Iterator[None]:
+        """Passes inside this block see the cameras and no radial map: what map guidance guides away from."""
+        before = self._view
+        self._view = before if before is None else replace(before, given=None)
+        try:
+            yield
+        finally:
+            self._view = before
 
     def _beside(self, index: int) -> Any:
         def hook(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Tensor) -> Tensor | None:

@@ -69,7 +69,7 @@ class GeometricAttention(nn.Module):
     def __init__(self, config: AdapterConfig, kind: Kind, dim: int):
         super().__init__()
         width, channels = config.branch_width(dim), map_channels(config)
-        features = dim + (RadialFeature.width(dim) if kind.radius_feature else 0)
+        features = dim + (RadialFeature.width(dim) if config.has_radius_feature(kind) else 0)
         self.config, self.kind = config, kind
         self.q_proj, self.k_proj, self.v_proj = (nn.Linear(features, width) for _ in range(3))
         self.out_proj = nn.Linear(width, dim)

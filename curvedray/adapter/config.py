@@ -78,6 +78,7 @@ class AdapterConfig:
     periods: Periods = DEFAULT_PERIODS  # longest and shortest of u, v, range and depth; `fitted_to` sets them by a grid
     query_rotation: bool = False  # rotate a query by its own (u, v), so that it knows its pixel
     value_rotation: bool = False  # values turned as keys, outputs back by the query's bearing: they carry *where*
+    interval_feature: bool = False  # the interval is a feature of the curved blocks too, as in depth_concat
     fourth_coordinate: bool = False  # beta / norm: tells front from back
     orientation: bool = True  # absolute up and latitude maps
     ucpe_conventions: bool = False  # its up map and its identity where a token has no ray: for its released weights
@@ -124,6 +125,10 @@ class AdapterConfig:
         if not 0 <= first <= last <= depth:
             raise InputError("AdapterConfig.curved_blocks", f"a range within [0, {depth})", self.curved_blocks)
         return range(first, last)
+
+    def has_radius_feature(self, kind: Kind | None) -> bool:
+        """Whether a block of this kind takes the interval as a feature: by its method, or beside its rotation."""
+        return kind is not None and (kind.radius_feature or (self.interval_feature and kind.predicts_radius))
 
     def supervised(self, depth: int) -> tuple[int, ...]:
         """The blocks whose predicted radii the loss sees."""

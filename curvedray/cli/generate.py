@@ -107,6 +107,9 @@ def generate(
     camera_guidance: Annotated[
         float | None, typer.Option(help="Towards the camera; 1 is none.", rich_help_panel=PANEL_SAMPLING)
     ] = None,
+    map_guidance: Annotated[
+        float | None, typer.Option(help="Towards a map of distances; 1 is none.", rich_help_panel=PANEL_SAMPLING)
+    ] = None,
     drop_text: Annotated[
         bool | None,
         typer.Option(
@@ -205,7 +208,7 @@ def generate(
             | {"--steps": steps, "--guidance": guidance, "--camera-guidance": camera_guidance, "--shift": shift}
             | {"--drop-text": drop_text, "--sampler": sampler, "--frames": frames, "--size": size, "--zoom": zoom}
             | {"--fps": fps, "--seed": seed, "--seeds": seeds, "--radial-sigma": radial_sigma, "--blocks": blocks}
-            | {"--radial-meaning": radial_meaning, "--radial-scale": radial_scale}
+            | {"--map-guidance": map_guidance, "--radial-meaning": radial_meaning, "--radial-scale": radial_scale}
         )
         recipe = relocated(read_recipe(again), adapter, None if radial is None else str(radial))
         name = recipe.model if model is None else model
@@ -244,6 +247,7 @@ def generate(
             steps=steps,
             guidance=guidance,
             camera_guidance=camera_guidance,
+            map_guidance=map_guidance,
             drop_text=drop_text,
             sampler=sampler,
             shift=shift,

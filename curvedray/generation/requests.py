@@ -46,6 +46,7 @@ class VideoRequest:
     steps: int | None = None
     guidance: float | None = None
     camera_guidance: float | None = None
+    map_guidance: float | None = None
     drop_text: bool | None = None
     sampler: str | None = None
     shift: float | None = None
@@ -69,8 +70,8 @@ class VideoRequest:
     @property
     def settings(self) -> dict[str, Any]:
         """What `Settings` takes, by name; None is the model's own."""
-        names = ("frames", "width", "height", "steps", "guidance", "camera_guidance", "drop_text", "sampler", "shift")
-        return {name: getattr(self, name) for name in (*names, "seed", "zoom")}
+        names = ("frames", "width", "height", "steps", "guidance", "camera_guidance", "map_guidance", "drop_text")
+        return {name: getattr(self, name) for name in (*names, "sampler", "shift", "seed", "zoom")}
 
     @property
     def file(self) -> str:

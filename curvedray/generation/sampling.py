@@ -107,12 +107,13 @@ def guided_velocity(
     negative: Float[Tensor, "b l e"] | None,
     radii: list[dict[int, RadialInterval]],
 ) -> Velocity:
-    """v + (g - 1)(v - v_negative) + (c - 1)(v - v_off); alone, each kind of guidance is the familiar v' + g (v - v').
+    """v + (g - 1)(v - v_negative) + (c - 1)(v - v_off) + (m - 1)(v - v_free), each alone the familiar v' + g (v - v').
 
-    v sees prompt and camera, v_negative the negative prompt and the camera, v_off no camera: with the adapter off the
-    network is the backbone, so no dropout was needed in training. What the adapter predicts goes to `radii`.
+    v sees prompt, camera and radial map, v_negative the negative prompt in place of the prompt, v_off no camera: with
+    the adapter off the network is the backbone, so no dropout was needed in training. v_free sees no map: MixForcing
+    trained the adapter to go on with its own radii. What the adapter predicts goes to `radii`.
     """
-    g, c = settings.guidance, settings.camera_guidance
+    g, c, m = settings.guidance, settings.camera_guidance, settings.map_guidance
 
     def velocity(x: Tensor, sigma: Tensor) -> Tensor:
         level = sigma.to(x).expand(len(x))
@@ -126,6 +127,9 @@ def guided_velocity(
             with adapter.disabled():
                 off = model.velocity(x, level, text if negative is None or not settings.drop_text else negative)
             out = out + (c - 1) * (wanted - off)
+        if m != 1 and adapter is not None:
+            with adapter.without_map():
+                out = out + (m - 1) * (wanted - model.velocity(x, level, text))
         return out
 
     return velocity

@@ -26,6 +26,7 @@ class Settings:
     guidance: float  # towards the text; both passes see the camera. 1: none
     camera_guidance: float  # towards the camera, away from the backbone alone. 1: none
     shift: float  # of the noise levels the sampler visits
+    map_guidance: float = 1.0  # towards a radial map, away from the radii that the adapter predicts. 1: none
     drop_text: bool = False  # camera guidance also guides towards the text, at no extra pass
     radial_sigma: float = TEACHER_SIGMA  # half the width, in log radius, of what a radial map says
     sampler: str = "unipc"
@@ -50,6 +51,7 @@ class Settings:
             ("steps", whole(self.steps, 1, MOST_STEPS), f"at least one, at most {MOST_STEPS}"),
             ("guidance", number(self.guidance, 0, MOST_GUIDANCE), f"a number from 0 to {most}, 1 for none"),
             ("camera_guidance", number(self.camera_guidance, 0, MOST_GUIDANCE), f"0 to {most}, 1 for none"),
+            ("map_guidance", number(self.map_guidance, 0, MOST_GUIDANCE), f"0 to {most}, 1 for none"),
             ("sampler", self.sampler in SAMPLERS, " or ".join(SAMPLERS)),
             ("shift", number(self.shift, 1 / MOST_SHIFT, MOST_SHIFT), f"{1 / MOST_SHIFT:g} to {MOST_SHIFT:g}"),
             ("radial_sigma", number(self.radial_sigma, 0, MOST_SIGMA), f"a log distance from 0 to {MOST_SIGMA:g}"),
@@ -61,7 +63,7 @@ class Settings:
     @property
     def passes(self) -> int:
         """Calls of the transformer per step: one, and one more for each kind of guidance."""
-        return 1 + (self.guidance != 1) + (self.camera_guidance != 1)
+        return 1 + sum(scale != 1 for scale in (self.guidance, self.camera_guidance, self.map_guidance))
 
     @property
     def needs_negative(self) -> bool:

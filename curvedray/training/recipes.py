@@ -134,6 +134,15 @@ def _with_adapter(says: str, **changes: Any) -> Ablation:
     return Ablation(says, lambda base: replace(base, adapter=replace(base.adapter, **changes)))
 
 
+def _with_maps(says: str, **changes: Any) -> Ablation:
+    """An adapter that takes maps, trained with MixForcing over whole videos, and a change of it."""
+
+    def change(base: Recipe) -> Recipe:
+        return replace(base, mixforcing=MixForcing("video"), adapter=replace(base.adapter, **changes))
+
+    return Ablation(f"takes maps of distances: {says}", change)
+
+
 def _breakpoints(count: int) -> Ablation:
     """The paper's breakpoint table: a tenth of the budget, the diffusion loss alone."""
 
@@ -184,6 +193,20 @@ ABLATIONS: dict[str, Ablation] = {
         "takes maps of distances: MixForcing of whole videos",
         lambda base: replace(base, mixforcing=MixForcing("video")),
     ),
+    # What makes a map obeyed: one change at a time, at the same budget. `mixforcing_video` is the paper's own form.
+    "maps_query": _with_maps("queries rotated by their own pixel", query_rotation=True),
+    "maps_value": _with_maps("queries and values rotated", query_rotation=True, value_rotation=True),
+    "maps_feature": _with_maps(
+        "queries and values rotated, the interval a feature too",
+        query_rotation=True,
+        value_rotation=True,
+        interval_feature=True,
+    ),
+    "maps_everywhere": Ablation(
+        "takes maps of distances: queries and values rotated, curved rays in all blocks",
+        lambda base: ABLATIONS["all"].change(ABLATIONS["maps_value"].change(base)),
+    ),
+    "maps_concat": _with_maps(METHODS["depth_concat"].says, method="depth_concat"),
     **{name: _with_adapter(METHODS[name].says, method=name) for name in OTHER_METHODS},
 }
 BASES: dict[str, Callable[[], Recipe]] = {"wan_1b": wan_1b, "embedded": embedded}

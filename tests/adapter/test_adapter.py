@@ -127,6 +127,24 @@ def test_where_the_world_begins_does_not_matter(method: str, xi: float, fov: flo
     assert (here - other).abs().max() > 1e-2
 
 
+def test_the_interval_may_be_a_feature_beside_the_rotation() -> None:
+    """Two maps then differ in what blocks are told, with or without parallax; without a map neither is seen."""
+    transformer = tiny_transformer()
+    still = dataclasses.replace(path(), world_from_camera=torch.eye(4).expand_as(path().world_from_camera).clone())
+    maps = [RadialInterval(torch.full((GRID.tokens,), mu), torch.full((GRID.tokens,), 0.1)) for mu in (-1.0, 1.0)]
+    everywhere = torch.ones(GRID.tokens, dtype=torch.bool)
+    assert Adapter(transformer).radial_feature is None
+    adapter, outputs = attached("crepe", transformer, woken=True, interval_feature=True), []
+    for given in maps:
+        with torch.no_grad(), adapter.viewing(still, grid=GRID, radial=(given, everywhere)):
+            outputs.append(transformer(**inputs())[0])
+            with adapter.without_map():
+                outputs.append(transformer(**inputs())[0])
+    near, free, far, free_again = outputs
+    torch.testing.assert_close(free, free_again, rtol=0, atol=1e-5)
+    assert (near - far).abs().max() > 1e-3
+
+
 def test_one_camera_for_all_clips_or_one_each() -> None:
     """Also for as many clips as frames, where a wrong axis would still fit."""
     transformer = tiny_transformer()

@@ -88,7 +88,13 @@ def _header(file: Path) -> str:
 
 def test_config_round_trips_and_refuses_what_it_does_not_know() -> None:
     config = AdapterConfig(
-        "endpoint", curved_blocks=(1, 2), width=48, heads=2, query_rotation=True, value_rotation=True
+        "endpoint",
+        curved_blocks=(1, 2),
+        width=48,
+        heads=2,
+        query_rotation=True,
+        value_rotation=True,
+        interval_feature=True,
     )
     assert AdapterConfig.from_json(json.loads(json.dumps(config.to_json()))) == config
     # A file from before values could be turned does not say whether they are.

@@ -75,6 +75,24 @@ def test_guidance_is_what_it_says(studio: tuple[Wan, Adapter]) -> None:
         torch.testing.assert_close(made(**options), expected, rtol=0, atol=2e-4)
 
 
+def test_map_guidance_pulls_away_from_the_radii_that_are_predicted(studio: tuple[Wan, Adapter]) -> None:
+    model, adapter = studio
+    one = {"num_frames": 5, "height": 32, "width": 48, "num_inference_steps": 1, "sampler": "euler", "adapter": adapter}
+
+    def made(radius: float | None, **options: object) -> Tensor:
+        given = None if radius is None else RadialMap.from_metric(torch.full((5, 32, 48), radius), near=1.0)
+        return generate(model, "a cat", "truck left 0.5", radial=given, guidance_scale=1.0, **one, **options).latents
+
+    adapter.accepts_radial_maps, before = True, adapter.accepts_radial_maps
+    try:
+        free, mapped, guided = made(None), made(8.0), made(8.0, map_guidance=3.0)
+        assert (mapped - free).abs().max() > 1e-4
+        torch.testing.assert_close(guided, free + 3 * (mapped - free), rtol=0, atol=2e-4)
+        torch.testing.assert_close(made(None, map_guidance=3.0), free, rtol=0, atol=1e-5)
+    finally:
+        adapter.accepts_radial_maps = before
+
+
 def test_a_batch_is_what_each_of_its_clips_would_be_alone(studio: tuple[Wan, Adapter]) -> None:
     """But for rounding; with every kind of guidance, a lens each, and metres beside near distances."""
     model, adapter = studio
