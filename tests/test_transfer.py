@@ -107,27 +107,90 @@ def test_what_is_missing_is_said_before_anything_is_filmed(source, parts, tmp_pa
 # -- on Wan's own classes, with tiny random weights
 
 
-def test_the_whole_transfer_runs_on_the_wan_path(tmp_path):
-    """Source, cameras, a teacher's map, a video by Wan's classes, scores: and the map is what the teacher saw."""
+@pytest.fixture
+def tiny_parts():
     model = tiny_wan()
     model.defaults = replace(model.defaults, frames=9, height=32, width=48, steps=2, guidance=1.0)
-    adapter = trained(model).attach(model.transformer)
+    return Parts(model, trained(model).attach(model.transformer))
+
+
+@pytest.fixture
+def tiny_source(tmp_path):
     clip = footage(0, radial=False)
-    video = write_video(clip.video, tmp_path / "source.mp4", 8, crf=4)
     write_cameras(clip.cameras, tmp_path / "source-cameras.json")
+    return write_video(clip.video, tmp_path / "source.mp4", 8, crf=4)
 
-    def wall(frames, lens):
-        return torch.full(frames.shape[:3], 4.0)
 
-    teacher = Perspective(wall, "wall", "1", "Apache-2.0")
+def wall(frames, lens):
+    return torch.full(frames.shape[:3], 4.0)
+
+
+WALL = Perspective(wall, "wall", "1", "Apache-2.0")
+
+
+def test_every_stage_is_used_again_until_what_it_is_made_of_changes(tiny_source, tiny_parts, tmp_path):
     cameras = tmp_path / "source-cameras.json"
-    made = transfer(video, "a cat", Parts(model, adapter), teacher, tmp_path / "out.mp4", cameras=cameras)
+
+    def again(seed=0, teacher=WALL):
+        return transfer(tiny_source, "a cat", tiny_parts, teacher, tmp_path / "out.mp4", cameras=cameras, seed=seed)
+
+    first = again()
+    assert first.reused == ()
+    film = first.files[0].read_bytes()
+    second = again()
+    assert second.reused == ("cameras", "map", "film")
+    assert second.files == first.files
+    assert second.scores == pytest.approx(first.scores)
+    assert again(seed=1).reused == ("cameras", "map")
+    assert first.files[0].read_bytes() != film
+    first.files[0].write_bytes(b"damaged")
+    assert again(seed=1).reused == ("cameras", "map")
+    assert again(seed=1, teacher=replace(WALL, version="2")).reused == ("cameras", "film")  # who sees the same wall
+    (tmp_path / "out-stages" / "stages.json").write_text("[1]")
+    write_cameras(read_cameras(cameras).scaled(2.0), cameras)
+    assert again(seed=1).reused == ()
+
+
+def test_cameras_of_an_unknown_scale_are_refused_or_scaled(tiny_source, tiny_parts, tmp_path):
+    cameras = tmp_path / "poses.json"
+    own = read_cameras(tmp_path / "source-cameras.json")
+    write_cameras(replace(own, unit="arbitrary"), cameras)
+    with pytest.raises(InputError, match="unknown scale"):
+        transfer(tiny_source, "a cat", tiny_parts, WALL, tmp_path / "out.mp4", cameras=cameras)
+    assert not (tmp_path / "out.mp4").exists()
+    made = transfer(tiny_source, "a cat", tiny_parts, WALL, tmp_path / "out.mp4", cameras=cameras, near=2.0)
+    got = read_recipe(made.files[0]).shot.cameras.relative_to_first().world_from_camera
+    torch.testing.assert_close(got, own.relative_to_first().scaled(2.0).world_from_camera, atol=1e-3, rtol=1e-3)
+    cameras = tmp_path / "source-cameras.json"
+    with pytest.raises(InputError, match="near"):
+        transfer(tiny_source, "a cat", tiny_parts, WALL, tmp_path / "x.mp4", cameras=cameras, near=2.0)
+
+
+def test_what_is_odd_is_said_before_anything_is_filmed(tiny_source, tiny_parts, tmp_path):
+    """A still picture, although an encoder leaves small changes from frame to frame."""
+    still = write_video(read_video(tiny_source).frames[:1].expand(9, -1, -1, -1), tmp_path / "still.mp4", 8)
+    heard: list[str] = []
+
+    def say(note):
+        heard.append(note)
+        raise KeyboardInterrupt  # as the one who reads it may do
+
+    with pytest.raises(KeyboardInterrupt):
+        transfer(still, "a cat", tiny_parts, WALL, tmp_path / "out.mp4", say=say)
+    assert "no motion" in heard[0]
+    assert not list(tmp_path.glob("out*"))
+
+
+def test_the_whole_transfer_runs_on_the_wan_path(tiny_source, tiny_parts, tmp_path):
+    """Source, cameras, a teacher's map, a video by Wan's classes, scores: and the map is what the teacher saw."""
+    cameras = tmp_path / "source-cameras.json"
+    made = transfer(tiny_source, "a cat", tiny_parts, WALL, tmp_path / "out.mp4", cameras=cameras)
     assert read_video(made.files[0]).frames.shape == (9, 32, 48, 3)
     map = read_radial_map(tmp_path / "out-stages" / "map.npz")
-    rays, _ = clip.cameras.lens.rays()
+    rays, _ = footage(0, radial=False).cameras.lens.rays()
     torch.testing.assert_close(map.radius[0], 4 / rays[..., 2], rtol=1e-3, atol=1e-3)
     assert made.scores["abs_rel"] == pytest.approx(0, abs=1e-3)  # the teacher sees the same wall again
     recipe = read_recipe(made.files[0])
-    parts = replace(Parts(model, adapter), radial=map, radial_source=recipe.radial)
+    parts = replace(tiny_parts, radial=map, radial_source=recipe.radial)
     make_video(parts, recipe, tmp_path / "again.mp4")
     assert made.files[0].read_bytes() == (tmp_path / "again.mp4").read_bytes()

@@ -25,6 +25,10 @@ def transfer(
     ] = "embedded",
     weights: Annotated[str | None, typer.Option(help="The teacher's weights: a folder or a hub id.")] = None,
     move: Annotated[str | None, typer.Option(help="Another camera move, instead of the source's.")] = None,
+    near: Annotated[
+        float | None,
+        typer.Option(help="The scene's near distance in the cameras' own unit, where their scale is not known."),
+    ] = None,
     model: Annotated[str, typer.Option(help="A Wan folder or hub id; without it, the embedded model.")] = "",
     adapter: Annotated[str | None, typer.Option(help="An adapter that was trained with maps.")] = None,
     seed: Annotated[int, typer.Option(help="Same seed, same video.", min=0)] = 0,
@@ -60,15 +64,22 @@ def transfer(
             estimator=judge,
             lens=lens,
             move=move,
+            near=near,
             seed=seed,
             stage=stage,
+            say=lambda note: console.print(note, markup=False),
         )
     if as_json:
-        found = {"files": [str(file) for file in made.files], "scores": made.scores, "carried": made.carried}
+        found = {
+            "files": [str(file) for file in made.files],
+            "scores": made.scores,
+            "carried": made.carried,
+            "reused": list(made.reused),
+        }
         typer.echo(json.dumps(found | {"notes": list(made.notes)}, indent=2))
         return
-    for note in made.notes:
-        console.print(note, markup=False)
+    if made.reused:
+        console.print(f"used again, as nothing they are made of has changed: {', '.join(made.reused)}", markup=False)
     names = {"silog": "SILog", "abs_rel": "AbsRel", "delta_1": "delta_1", "scale_jitter": "scale jitter"}
     if made.scores:
         said = ", ".join(f"{names[key]} {value:.3f}" for key, value in made.scores.items())
