@@ -18,6 +18,7 @@ EXTRAS = {
     "train": ("training", ("accelerate", "fsspec")),
     "sfm": ("COLMAP files, and scoring videos with structure from motion", ("pycolmap",)),
     "ray": ("jobs on many workers and machines", ("ray",)),
+    "datasets": ("data sets in Hugging Face's shards", ("datasets",)),
     "exr": ("OpenEXR pictures of distances", ("openexr",)),
     "app": ("the studio", ("starlette", "uvicorn")),
     "plots": ("the plots of examples/ and benchmarks/", ("matplotlib",)),

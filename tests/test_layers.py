@@ -28,7 +28,10 @@ ROOMS = TABLE.split()
 RANK = {name: rank for rank, name in enumerate(ROOMS)}
 DOORS = {
     "diffusers": {"models.wan"},
-    "transformers": {"models.wan", "evaluate.estimators.depth_anything", "evaluate.quality.worker"},
+    "transformers": {
+        *("models.wan", "evaluate.estimators.captioner", "evaluate.estimators.depth_anything"),
+        "evaluate.quality.worker",
+    },
     "ray": {"engine.on_ray"},
 }
 HEAVY = [

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from curvedray.cli.datasets import caption, describe, pose, split
 from curvedray.cli.progress import progress_bar
 from curvedray.cli.shared import Address, EngineKind, Workers, chosen_engine
 from curvedray.cli.shoot import shoot
@@ -30,6 +31,10 @@ def register(app: typer.Typer) -> None:
     data.command()(shard)
     data.command()(example)
     data.command()(shoot)
+    data.command()(pose)
+    data.command()(caption)
+    data.command()(split)
+    data.command()(describe)
     app.add_typer(data, name="data")
 
 

@@ -235,9 +235,12 @@ def fitted(footage: Footage, shape: VideoShape) -> Footage:
         cols = slice(round(left / width * map_w), round((left + crop_w) / width * map_w))
         kept = slice(shape.frames)
         radial = replace(radial, radius=radial.radius[kept, rows, cols], valid=radial.valid[kept, rows, cols])
-    return replace(
-        footage, video=rearrange(pixels, "t c h w -> t h w c"), cameras=replace(cameras, lens=lens), radial=radial
-    )
+    moving = footage.moving
+    if moving is not None:
+        window = moving[: shape.frames, None, top : top + crop_h, left : left + crop_w].float()
+        moving = F.interpolate(window, (shape.height, shape.width), mode="area")[:, 0] >= 0.5
+    video = rearrange(pixels, "t c h w -> t h w c")
+    return replace(footage, video=video, cameras=replace(cameras, lens=lens), radial=radial, moving=moving)
 
 
 def in_near_distances(footage: Footage) -> tuple[Cameras, RadialMap | None]:

@@ -15,6 +15,8 @@ from curvedray.data.labels import label_beside, labelled
 from curvedray.data.layouts import LAYOUTS
 from curvedray.data.layouts.metadata import write_table
 from curvedray.data.records import HELD_OUT, AnyRecord, FaultyRecord, Record
+from curvedray.data.splits import read_splits
+from curvedray.data.tables import named_captions
 from curvedray.errors import InputError
 from curvedray.files import plain_name, scratch_folder, whole_file
 from curvedray.formats import write_cameras
@@ -39,7 +41,7 @@ class FolderFootage:
             records = layout.records(folder, frames)
             if records:
                 self.layout = layout.name
-                self.records = _with_labels(records, labels)
+                self.records = _with_labels(_with_notes(records, folder), labels)
                 return
         expected = f"footage in a known layout ({', '.join(layout.name for layout in LAYOUTS)})"
         raise InputError(f"data {folder}", expected, "none of them", "See docs/datasets.md for each layout.")
@@ -87,6 +89,21 @@ def write_folder(
         folder.mkdir(exist_ok=True)
         for path in sorted(scratch.iterdir(), key=lambda path: path.name == "metadata.csv"):  # the table comes last
             os.replace(path, folder / path.name)
+
+
+def _with_notes(records: list[AnyRecord], folder: Path) -> list[AnyRecord]:
+    """Records with the captions and splits that were added beside a data set: captions.json and splits.json.
+
+    A caption of the data set's own is kept; a split that was added takes the place of its own.
+    """
+    captions, splits = named_captions(folder / "captions.json"), read_splits(folder)
+    if not captions and not splits:
+        return records
+    found: list[AnyRecord] = []
+    for record in records:
+        caption = record.caption or captions.get(record.id, "")
+        found.append(replace(record, caption=caption, split=splits.get(record.source or record.id, record.split)))
+    return found
 
 
 def _with_labels(records: list[AnyRecord], labels: Path | None) -> list[AnyRecord]:

@@ -54,7 +54,7 @@ class Record:
             plain_name(self.id, "id")
             frames = read_pictures(self.video)
             height, width = frames.shape[1:3]
-            cameras = self._cameras(width, height)
+            cameras = self.read_cameras(width, height)
             # A near distance is in the poses' unit: only where that is metres is it also the map's.
             near = self.near if cameras.unit == "metric" else None
             radial = read_radial_map(self.radial, near) if self.radial else None
@@ -69,7 +69,7 @@ class Record:
         said = {name: value for name, value in asdict(self).items() if name not in (*PATHS, "split", "source")}
         return fingerprint(said | files)
 
-    def _cameras(self, width: int, height: int) -> Cameras:
+    def read_cameras(self, width: int, height: int) -> Cameras:
         """The camera file's, with the lens of this record where there is one. A lens is never guessed."""
         lens = None if self.hfov is None else Lens.from_fov(self.hfov, self.xi, width, height)
         return cameras_of_video(self.cameras, width, height, format=self.format, lens=lens, unit=self.unit)
@@ -105,6 +105,15 @@ class CameraSource(Protocol):
         ...
 
 
+@runtime_checkable
+class PictureSource(Protocol):
+    """Frames that lie in no file of their own."""
+
+    def read(self) -> UInt8[Tensor, "t h w 3"]: ...
+
+    def files(self) -> list[Path]: ...
+
+
 @dataclass(frozen=True)
 class DepthFrames:
     """A picture of distances per frame, along the camera's axis, as depth sensors write them."""
@@ -122,7 +131,7 @@ class ClipRecord:
     """A clip of a data set that has a layout of its own."""
 
     id: str
-    pictures: Path | tuple[Path, ...]  # a video, or its frames in order
+    pictures: Path | tuple[Path, ...] | PictureSource  # a video, or its frames in order
     cameras: CameraSource
     caption: str = ""
     radial: Path | DepthFrames | None = None
@@ -134,7 +143,8 @@ class ClipRecord:
     def read(self) -> Footage:
         try:
             plain_name(self.id, "id")
-            frames = read_pictures(self.pictures)
+            pictures = self.pictures
+            frames = pictures.read() if isinstance(pictures, PictureSource) else read_pictures(pictures)
             height, width = frames.shape[1:3]
             cameras = self.cameras.read(width, height)
             if len(cameras) != len(frames):
@@ -150,7 +160,9 @@ class ClipRecord:
         return Footage(self.id, self.caption, frames, cameras, radial, self.near, moving)
 
     def fingerprint(self) -> str:
-        pictures = [self.pictures] if isinstance(self.pictures, Path) else [*self.pictures]
+        pictures = [self.pictures] if isinstance(self.pictures, Path) else []
+        pictures += self.pictures if isinstance(self.pictures, tuple) else []
+        pictures += self.pictures.files() if isinstance(self.pictures, PictureSource) else []
         depths = self.radial.frames if isinstance(self.radial, DepthFrames) else (self.radial,)
         files = [*pictures, *self.cameras.files(), *filter(None, depths), *self.moving]
         plain = {name: value for name, value in vars(self.cameras).items() if not _has_paths(value)}

@@ -78,7 +78,8 @@ def named_captions(path: Path) -> dict[str, str]:
     if not isinstance(stored, dict):
         raise InputError(str(path), "a JSON object of captions by name", type(stored).__name__)
     first = {key: value[0] if isinstance(value, list) and value else value for key, value in stored.items()}
-    return {Path(key).stem: text_value(value, f"{path}: {key}") for key, value in first.items()}
+    said = {key: text_value(value, f"{path}: {key}") for key, value in first.items()}
+    return {Path(key).stem: value for key, value in said.items()} | said
 
 
 def text_value(value: object, where: str) -> str:

@@ -15,6 +15,7 @@ from originals import CX, CY, FRAMES, FX, FY, HEIGHT, WIDTH, truth
 from curvedray.cameras import Cameras, Lens, inverse_pose
 from curvedray.cameras.other_lens_models import Mei
 from curvedray.data.check import check_clips
+from curvedray.data.clips import VideoShape, fitted
 from curvedray.data.folders import FolderFootage
 from curvedray.data.layouts import LAYOUTS
 from curvedray.errors import InputError
@@ -180,6 +181,10 @@ def test_davis_has_frames_masks_and_a_split_and_asks_for_cameras(tmp_path):
     assert one.moving is not None
     assert one.moving.sum().item() == 16 * FRAMES
     assert one.moving[2, 2:6, 5:9].all()
+    small = fitted(one, VideoShape(3, HEIGHT // 2, WIDTH // 2))
+    assert small.moving is not None
+    assert small.moving.shape == small.video.shape[:3]
+    assert small.moving[2, 1:3, 3:4].all()
     write_cameras(Cameras(lens, torch.eye(4).repeat(3, 1, 1)), tmp_path / "cameras" / "bear.json")
     with pytest.raises(InputError, match="another video's"):
         FolderFootage(tmp_path)[0]

@@ -12,6 +12,7 @@ from curvedray.data.layouts.arkit import arkit_records
 from curvedray.data.layouts.captures import colmap_records, nerfstudio_records
 from curvedray.data.layouts.davis import davis_records
 from curvedray.data.layouts.frames import frames_records
+from curvedray.data.layouts.hugging_face import hugging_face_records
 from curvedray.data.layouts.kitti360 import kitti360_records
 from curvedray.data.layouts.metadata import metadata_records
 from curvedray.data.layouts.miradata import miradata_records
@@ -34,6 +35,7 @@ LAYOUTS = (
     Layout("metadata", metadata_records),
     Layout("kitti-360", kitti360_records),
     Layout("davis", davis_records),
+    Layout("hugging face", hugging_face_records),
     Layout("scannet++", scannetpp_records),
     Layout("arkitscenes", arkit_records),
     Layout("nerfstudio", nerfstudio_records),

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from jaxtyping import Bool
 from PIL import Image
 
 from curvedray.cameras import Lens
@@ -41,6 +42,7 @@ class Colmap:
     motion: Literal["auto", "full", "rotation"] = "auto"
     least_found: float = 0.8  # share of frames that must be registered; the others are interpolated and counted
     seed: int = 0
+    moving: Bool[np.ndarray, "t h w"] | None = None  # where something moves by itself: no features are taken there
     name: str = "colmap"
     every_frame: bool = False
     floor: str = "0.1 to 0.4 degrees per frame on real clips whose poses are known, under 0.3 on rendered fisheye clips"
@@ -101,6 +103,12 @@ class Colmap:
         if not circle.all():
             Image.fromarray(circle.numpy().astype(np.uint8) * 255).save(folder / "circle.png")
             reader.camera_mask_path = folder / "circle.png"
+        if self.moving is not None:
+            (folder / "masks").mkdir()
+            for index, mask in enumerate(self.moving):
+                shown = np.where(mask, 0, 255).astype(np.uint8) * circle.numpy().astype(np.uint8)
+                Image.fromarray(shown).save(folder / "masks" / f"{index:05d}.png.png")
+            reader.mask_path = folder / "masks"
         # One thread: with more, images are numbered as they finish, and the mapping depends on their numbers; and
         # each thread that matches draws from random numbers of its own.
         extraction = colmap.FeatureExtractionOptions(num_threads=1)
