@@ -236,7 +236,7 @@ def _at_the_models_shape(
     assert clip.radial is not None
     metres = torch.where(clip.radial.valid, clip.radial.radius, torch.nan)
     metres, _ = fitted_distances(metres, shape.width, shape.height)
-    return clip.video, clip.cameras, RadialMap.from_metric(metres, near=map.near)
+    return clip.video, clip.cameras, RadialMap.from_metric(metres, near=map.near, unit=map.unit)
 
 
 def _in_metres(path: Cameras, near: float) -> Cameras:

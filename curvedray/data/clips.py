@@ -247,13 +247,17 @@ def in_near_distances(footage: Footage) -> tuple[Cameras, RadialMap | None]:
     """Translations and radii in near distances: metric ones divided by the clip's own, else by its radial map's.
 
     Poses in a unit of their own have a near distance in that unit, and a map has one in metres: each is divided by its
-    own. Without one they stay as they are, and beside a map are refused, for the two would disagree.
+    own. Without one they stay as they are, and beside a map are refused, for the two would disagree; a map in the
+    cameras' own unit (triangulated between them) agrees with them, and its near distance divides both.
     """
     cameras, radial, near = footage.cameras, footage.radial, footage.near
     if cameras.unit == "near":
         return cameras, radial
     if cameras.unit == "arbitrary":
         check_scale(footage.id, cameras.unit, near, radial)
+        if radial is not None and radial.unit == "cameras":
+            near = near or radial.near
+            radial = replace(radial, near=near)
         return cameras if near is None else cameras.scaled(near), radial
     near = near or (radial.near if radial is not None else None)
     if near is None:

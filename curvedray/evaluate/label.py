@@ -26,7 +26,7 @@ from curvedray.files import whole_file
 from curvedray.formats.of_video import cameras_of_video
 from curvedray.inputs import read_json
 from curvedray.media.video import read_video
-from curvedray.radial.map import RadialMap, write_radial_map
+from curvedray.radial.map import MapUnit, RadialMap, write_radial_map
 
 TEACHERS = ("depth-anything", "unidepth", "unik3d", "colmap", "embedded")
 
@@ -103,7 +103,8 @@ def label_once(job: Job, teacher: Estimator, folder: Path, lens: str | None = No
 
 def _key(job: Job, teacher: Estimator, lens: str | None) -> str:
     cameras = None if job.cameras is None else file_fingerprint(job.cameras)
-    return fingerprint([file_fingerprint(job.video), cameras, teacher.name, teacher.version, lens])
+    unit = ["in the cameras' unit"] if isinstance(teacher, KnowsCameras) else []
+    return fingerprint([file_fingerprint(job.video), cameras, teacher.name, teacher.version, lens, *unit])
 
 
 def _kept(note: Path, key: str) -> Label | None:
@@ -135,7 +136,9 @@ def label_clip(job: Job, teacher: Estimator, lens: str | None = None) -> tuple[R
     video = read_video(job.video).frames
     count, height, width, _ = video.shape
     cameras = None if job.cameras is None else cameras_of_video(job.cameras, width, height, lens=lens)
+    unit: MapUnit = "metric"
     if isinstance(teacher, KnowsCameras) and cameras is not None:
+        unit = "cameras" if cameras.unit == "arbitrary" else "metric"
         answer = teacher.along(video.numpy(), cameras, job.clip)
     else:
         named = None if lens is None else named_lens(lens, width, height)
@@ -149,7 +152,7 @@ def label_clip(job: Job, teacher: Estimator, lens: str | None = None) -> tuple[R
         radius = F.interpolate(radius[:, None], (height, width), mode="nearest-exact")[:, 0]
     if len(radius) != count:
         radius = radius[torch.linspace(0, len(radius) - 1, count).round().long()]
-    map = RadialMap.from_metric(radius)
+    map = RadialMap.from_metric(radius, unit=unit)
     if not map.valid.any():
         raise InputError(job.clip, "at least one distance", f"none that {teacher.name} knows")
     return map, answer.note

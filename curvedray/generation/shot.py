@@ -78,7 +78,7 @@ def near_of(cameras: CameraPath, near: float | None, map: RadialMap | None) -> f
     unit = "near" if isinstance(cameras, str) else cameras.unit if isinstance(cameras, Cameras) else "arbitrary"
     if unit == "arbitrary":
         check_scale("cameras", unit, near, map)
-        return near
+        return map.near if map.unit == "cameras" and near is None else near
     if near is not None and not math.isclose(near, map.near, rel_tol=1e-6):
         raise InputError("near", f"the map's own, {map.near:g} m", f"{near:g}", "Read the map with this near instead.")
     return map.near

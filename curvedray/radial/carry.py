@@ -40,7 +40,7 @@ def carried(map: RadialMap, source: Cameras, target: Cameras) -> tuple[RadialMap
         _splat(pixels[visible], moved.norm(dim=-1)[visible], radius[frame])
     known = torch.isfinite(radius)
     share = known.float().mean().item()
-    return RadialMap.from_metric(torch.where(known, radius, torch.nan), near=map.near), share
+    return RadialMap.from_metric(torch.where(known, radius, torch.nan), near=map.near, unit=map.unit), share
 
 
 def _splat(pixels: Float[Tensor, "n 2"], distance: Float[Tensor, " n"], into: Float[Tensor, "h w"]) -> None:

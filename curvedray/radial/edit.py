@@ -84,6 +84,6 @@ def edited(
         radius[inside] = radius[inside] * scale if scale is not None else radius[inside] + float(push or 0)
         if not (radius[inside & valid] > 0).all():
             raise InputError("edit", "distances that stay positive", "some that do not", "Push or scale by less.")
-    changed = RadialMap.from_metric(radius, valid, map.near)
+    changed = RadialMap.from_metric(radius, valid, map.near, unit=map.unit)
     differs = (changed.valid != map.valid) | (changed.valid & (changed.radius != map.radius))
     return changed, int(differs.sum())

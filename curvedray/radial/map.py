@@ -10,6 +10,7 @@ divides its translations, and pooled to tokens.
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal, get_args
 
 import numpy as np
 import torch
@@ -30,6 +31,9 @@ SMALLEST_NEAR, LARGEST_NEAR = 1e-6, 1e6  # metres; a near distance beyond is a m
 LARGEST_MAP = 700 * MB  # unpacked: 81 frames of 1920 x 1080 in 32-bit numbers
 
 
+MapUnit = Literal["metric", "cameras"]
+
+
 @dataclass(frozen=True, eq=False)
 class RadialMap:
     """Metric distances of every pixel of every frame, which of them are to be believed, and the near distance."""
@@ -37,6 +41,7 @@ class RadialMap:
     radius: Float[Tensor, "t h w"]  # metres
     valid: Bool[Tensor, "t h w"]
     near: float  # metres; the unit of what the model sees
+    unit: MapUnit = "metric"  # `cameras`: not metres but the unit of the clip's own cameras, whose scale nobody knows
 
     def __post_init__(self) -> None:
         if self.radius.ndim != 3 or self.radius.shape != self.valid.shape:
@@ -55,18 +60,21 @@ class RadialMap:
         trusted: Bool[Tensor, "t h w"] | None = None,
         near: float | None = None,
         farthest: float = FARTHEST,
+        unit: MapUnit = "metric",
     ) -> "RadialMap":
         """Filter raw metres: non-finite, non-positive, beyond `farthest` or not trusted is invalid.
 
-        Without a near distance it is the 5th percentile of the valid radii; a map with none is in metres.
+        Without a near distance it is the 5th percentile of the valid radii; a map with none is in metres. Distances in
+        the cameras' own unit have no farthest: nobody knows how many of them 20 metres are.
         """
+        farthest = farthest if unit == "metric" else math.inf
         radius = radius.float()
         valid = torch.isfinite(radius) & (radius > 0) & (radius <= farthest)
         if trusted is not None:
             valid = valid & trusted
         if near is None:
             near = near_distance(radius, valid)
-        return cls(radius, valid, 1.0 if near is None else near)
+        return cls(radius, valid, 1.0 if near is None else near, unit)
 
     @classmethod
     def from_depth(cls, depth: Float[Tensor, "t h w"], lens: Lens, near: float | None = None) -> "RadialMap":
@@ -120,8 +128,8 @@ def near_distance(radius: Float[Tensor, "*shape"], valid: Bool[Tensor, "*shape"]
 
 def check_scale(name: str, unit: Unit, near: float | None, map: RadialMap | None) -> None:
     """Refuse poses of a scale nobody knows beside a map in metres: the same rule for training and for generation."""
-    if map is not None and unit == "arbitrary" and near is None:
-        fix = "Give their near distance in their own unit (near), say that they are metric, or leave the map out."
+    if map is not None and map.unit == "metric" and unit == "arbitrary" and near is None:
+        fix = "Give their near distance in their own unit (near), or label with colmap, who sees in that unit."
         raise InputError(name, "poses in metres, as its radial map is", "poses of an unknown scale", fix)
 
 
@@ -130,7 +138,8 @@ def write_radial_map(map: RadialMap, path: str | Path) -> Path:
     path = named_file(path, (".npz",))
     with whole_file(path) as temporary, temporary.open("wb") as file:
         radius = torch.where(map.valid, map.radius, 0.0).numpy()  # what is invalid packs well, and says nothing
-        np.savez_compressed(file, radius=radius, valid=map.valid.numpy(), near=np.float64(map.near))
+        said = {} if map.unit == "metric" else {"unit": np.array(map.unit)}
+        np.savez_compressed(file, radius=radius, valid=map.valid.numpy(), near=np.float64(map.near), **said)
     return path
 
 
@@ -147,11 +156,15 @@ def read_radial_map(path: str | Path, near: float | None = None) -> RadialMap:
         raise InputError(f"{path}: valid", f"true or false of shape {radius.shape}", f"{trusted.dtype} {trusted.shape}")
     if own_near is not None and (own_near.size != 1 or own_near.dtype.kind not in "fiu"):
         raise InputError(f"{path}: near", "one number", f"{own_near.dtype} {own_near.shape}")
+    unit = str(arrays["unit"].item()) if "unit" in arrays and arrays["unit"].size == 1 else "metric"
+    if unit not in get_args(MapUnit):
+        raise InputError(f"{path}: unit", " or ".join(get_args(MapUnit)), unit)
     if near is None and own_near is not None:
         near = float(own_near.item())
     with np.errstate(over="ignore", invalid="ignore"):  # what does not fit becomes infinite, which is not valid
         metres = torch.from_numpy(radius.astype(np.float32, copy=False))
     try:
-        return RadialMap.from_metric(metres, None if trusted is None else torch.from_numpy(trusted.astype(bool)), near)
+        known = None if trusted is None else torch.from_numpy(trusted.astype(bool))
+        return RadialMap.from_metric(metres, known, near, unit=unit)  # type: ignore[arg-type]
     except InputError as error:
         raise InputError(f"{path}: {error.name}", error.expected, error.got, error.fix) from error

@@ -15,18 +15,20 @@ from torch import Tensor
 
 from curvedray.cameras import Cameras, Lens
 from curvedray.errors import InputError
+from curvedray.inputs import megabytes
 from curvedray.media.canvas import PAPER
 from curvedray.media.pictures import PathPlot, contact_sheet, lens_grid
 from curvedray.moves.describe import Description, describe
 from curvedray.radial.map import near_distance
-from curvedray.world.raycast import Rendered, render, render_frames
+from curvedray.world.raycast import LENS_CHUNK, Rendered, render, render_frames
 from curvedray.world.scene import Room, Scene, Thing
 from curvedray.world.themes import paint
 from curvedray.world.world import scene_from_caption
 
 NEAR = 3.0  # metres: in the preview's own room a near distance reaches exactly to the ball in its middle
-MOST_PIXELS = 500_000_000  # of all frames: some ten gigabytes while they are drawn
-LARGEST_FRAME = 4096 * 4096  # pixels: some two gigabytes
+MOST_MEMORY = 4 * 10**9  # bytes while a preview is drawn: 81 frames of 1920 x 1080 take less
+BYTES_HELD = 18  # per pixel of all frames: colours, radius and surface, and the colours again beside the path
+BYTES_DRAWN, BYTES_OF_RAYS = 100, 550  # per pixel of one frame: of its pictures, and of the rays made at once
 LONGEST_PATH = 10_000.0  # metres from the first camera; farther out there is nothing to see
 SHEET_FRAMES, SHEET_COLUMNS, SHEET_WIDTH = 8, 4, 400  # frames in all, frames per row, largest width of each in pixels
 ROOM = Room(
@@ -68,8 +70,7 @@ def preview(
     description = describe(cameras)
     path, scale = placed(cameras, scene_near(scene, cameras.frame_lens[0]))
     room = enclosing(scene or preview_scene(), path)
-    frames = progress(render_frames(room, path))
-    seen = Rendered(*(torch.from_numpy(np.stack(part)) for part in zip(*frames, strict=True)))
+    seen = _gathered(progress(render_frames(room, path)), len(cameras), *cameras.lens.size)
     title = title or description.looks_like
     return Preview(
         beside_path(seen.frames, cameras, title), _sheet(seen.frames, cameras, title), seen, description, scale
@@ -77,14 +78,29 @@ def preview(
 
 
 def check_pixels(frames: int, width: int, height: int) -> None:
-    """Refuse more than can be drawn in memory."""
-    if width * height > LARGEST_FRAME:
-        expected, fix = f"at most {LARGEST_FRAME:,} pixels per frame", "Ask for a smaller size."
-        raise InputError("preview", expected, f"{width} x {height}, {width * height:,}", fix)
-    if frames * width * height > MOST_PIXELS:
-        got = f"{frames} frames of {width} x {height}"
+    """Refuse more than can be drawn in memory, by an estimate."""
+    needs = memory_of(frames, width, height)
+    if needs > MOST_MEMORY:
+        got = f"{frames} frames of {width} x {height}, which take about {megabytes(needs)}"
         fix = "Ask for a smaller size or fewer frames."
-        raise InputError("preview", f"at most {MOST_PIXELS:,} pixels in all", got, fix)
+        raise InputError("preview", f"what can be drawn in {megabytes(MOST_MEMORY)} of memory", got, fix)
+
+
+def memory_of(frames: int, width: int, height: int) -> int:
+    """About how many bytes drawing takes at its peak, beyond what Python and torch take themselves."""
+    pixels = width * height
+    return BYTES_HELD * frames * pixels + BYTES_DRAWN * pixels + BYTES_OF_RAYS * min(pixels, LENS_CHUNK)
+
+
+def _gathered(frames: Iterator[tuple], count: int, width: int, height: int) -> Rendered:
+    """Frames put where they stay as they are drawn, so that none is held twice."""
+    colours = torch.empty(count, height, width, 3, dtype=torch.uint8)
+    radius = torch.empty(count, height, width)
+    surface = torch.empty(count, height, width, dtype=torch.int8)
+    for index, parts in enumerate(frames):
+        for place, part in zip((colours, radius, surface), parts, strict=True):
+            place[index] = torch.from_numpy(part)
+    return Rendered(colours, radius, surface)
 
 
 def render_caption(text: str, cameras: Cameras, seed: int = 0) -> Rendered:

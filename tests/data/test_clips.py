@@ -20,7 +20,8 @@ from curvedray.data.clips import (
 )
 from curvedray.encoding.curved import OFFSETS
 from curvedray.errors import InputError
-from curvedray.radial.map import RadialMap
+from curvedray.generation.shot import near_of
+from curvedray.radial.map import RadialMap, read_radial_map, write_radial_map
 
 SHAPE = VideoShape(9, 32, 48)
 
@@ -72,6 +73,25 @@ def test_what_does_not_fit_is_refused():
         in_near_distances(type(one)(one.id, "", one.video, unknown, one.radial))
     kept, _ = in_near_distances(type(one)(one.id, "", one.video, unknown))
     assert kept.unit == "arbitrary"
+
+
+def test_a_map_in_the_cameras_own_unit_agrees_with_them_at_any_scale(tmp_path):
+    """Regression: labels triangulated between RealEstate10K's poses were refused as metres beside an unknown scale."""
+    one, seen = footage(0), []
+    for scale in (1.0, 50.0):
+        poses = one.cameras.world_from_camera.clone()
+        poses[:, :3, 3] *= scale
+        cameras = Cameras(one.cameras.lens, poses, "arbitrary")
+        map = RadialMap.from_metric(scale * one.radial.radius, unit="cameras")
+        map = read_radial_map(write_radial_map(map, tmp_path / "map.npz"))
+        assert map.unit == "cameras"
+        path, near = in_near_distances(type(one)(one.id, "", one.video, cameras, map))
+        assert path.unit == "near"
+        assert near_of(cameras, None, map) == pytest.approx(near.near)  # generation agrees with training
+        seen.append((path.world_from_camera, near.radius / near.near, near.valid))
+    for a, b in zip(*seen, strict=True):
+        torch.testing.assert_close(a, b)
+    assert RadialMap.from_metric(50 * one.radial.radius).valid.sum() < seen[1][2].sum()  # as metres they are too far
 
 
 def test_without_a_map_no_token_is_supervised():
