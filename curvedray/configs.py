@@ -31,7 +31,7 @@ def config_of(kind: type[Config], record: object, name: str) -> Config:
     A typo must not train another model, and `true` is not the number 1.
     """
     needed("pydantic")
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import ValidationError
 
     if not isinstance(record, dict):
         raise InputError(name, "names and values", type(record).__name__)
@@ -42,7 +42,7 @@ def config_of(kind: type[Config], record: object, name: str) -> Config:
     with reading(name, "values that JSON can hold"):
         text = json.dumps(record)
     try:
-        return TypeAdapter(kind).validate_json(text, strict=True)  # JSON's lists are tuples; nothing else is converted
+        return _adapter(kind).validate_json(text, strict=True)  # JSON's lists are tuples; nothing else is converted
     except ValidationError as error:
         first = error.errors()[0]
         inner = first.get("ctx", {}).get("error")
@@ -51,6 +51,14 @@ def config_of(kind: type[Config], record: object, name: str) -> Config:
         key = ".".join(str(part) for part in first["loc"])
         expected = first["msg"].removeprefix("Input should be ").lower()
         raise InputError(f"{name}: {key}" if key else name, expected, repr(first["input"])) from error
+
+
+@functools.lru_cache(maxsize=100)
+def _adapter(kind: Any) -> Any:
+    """pydantic's reader of a config, whose making takes longer than a hundred readings."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
 
 
 def check_keys(record: dict[str, Any], kind: type, name: str, prefix: str = "") -> None:

@@ -20,7 +20,6 @@ WHOLE = {
     "generation/test_recipe.py",
     "models/test_embedded_shipped.py",
     "models/test_wan.py",
-    "paper/test_paper.py",
     "test_bench.py",
     "test_demo.py",
     "test_examples.py",

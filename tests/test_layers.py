@@ -20,7 +20,7 @@ media formats
 encoding radial
 world models adapter
 data generation training
-evaluate paper bench
+evaluate bench paper
 demo transfer doctor app
 cli __main__
 """

@@ -1,4 +1,4 @@
-"""`curvedray paper`: every table and figure of the paper; what it needs, what it says, and what runs here."""
+"""`curvedray paper`: every table and figure of the paper; what it says, what it needs, and running it."""
 
 import json
 from pathlib import Path
@@ -10,6 +10,7 @@ group = typer.Typer(help="The paper's tables and figures: list, show, run.", no_
 
 Name = Annotated[str, typer.Argument(help="A short name from `curvedray paper list`.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for a script instead of a table.")]
+KINDS = {"table": "Tables", "figure": "Figures", "text": "Results in the text", "ours": "Beyond the paper"}
 
 
 def register(app: typer.Typer) -> None:
@@ -18,28 +19,31 @@ def register(app: typer.Typer) -> None:
 
 @group.command("list")
 def list_items(as_json: Json = False) -> None:
-    """Every table and figure: what runs here, what the others need, what they cost."""
+    """Every table, figure and result; each is run by `curvedray paper run NAME --scale embedded` or `--scale wan`."""
     from rich.console import Console
-    from rich.padding import Padding
 
     from curvedray.paper.items import ITEMS
+    from curvedray.paper.scales import SCALES
 
+    shown = [scale for scale in SCALES.values() if not scale.is_hidden]
     if as_json:
         rows = [
-            {"name": i.name, "kind": i.kind, "title": i.title, "needs": list(i.needs), "cost": i.cost, "here": i.status}
-            | {"scales": list(i.scales), "numbers": i.values is not None, "notes": list(i.notes)}
+            {"name": i.name, "kind": i.kind, "title": i.title, "scales": [scale.name for scale in shown]}
+            | {"numbers": i.values is not None, "notes": list(i.notes)}
             for i in ITEMS
         ]
         typer.echo(json.dumps(rows, indent=1))
         return
     screen = Console(highlight=False)
-    for entry in ITEMS:
-        screen.print(f"[bold]{entry.name}[/bold]  {entry.title} ({entry.kind})", soft_wrap=True)
-        runs = f"runs here: curvedray paper run {entry.name} --scale {entry.scales[0]}" if not entry.missing else ""
-        whole = f"in full: {', '.join(entry.needs)}; {entry.cost}" if entry.needs else "nothing to run"
-        for line in (runs, whole):
-            if line:
-                screen.print(Padding(line, (0, 0, 0, 4)), style="" if line == runs else "dim")
+    for kind, title in KINDS.items():
+        screen.print(f"[bold]{title}[/bold]")
+        for entry in ITEMS:
+            if entry.kind == kind:
+                screen.print(f"  {entry.name:<20} {entry.title}", soft_wrap=True)
+    screen.print("\nEach runs: curvedray paper run NAME --scale SCALE, where SCALE is")
+    for scale in shown:
+        screen.print(f"  {scale.name:<10} {scale.says}", soft_wrap=True)
+    screen.print("Add --dry-run to see what one takes and what is missing here.")
 
 
 @group.command()
@@ -66,47 +70,67 @@ def show(name: Name, as_json: Json = False) -> None:
 def run(
     name: Name,
     overrides: Annotated[
-        list[str] | None, typer.Argument(help="Changes of every row alike: steps=100 data.clips=64")
+        list[str] | None,
+        typer.Argument(help="Changes of every row alike: steps=100 data.clips=64; of filming: film.steps=20"),
     ] = None,
     scale: Annotated[
-        str | None, typer.Option(help="Which model: `embedded` runs on a laptop, in hours; `wan` needs its weights.")
+        str | None, typer.Option(help="`embedded` runs on a laptop, in hours; `wan` is the paper's size.")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Folder of the run (runs/NAME); resumed if it is there.")
+        Path, typer.Option("--output", "-o", help="Folder of all items' runs; what two items share is made once.")
+    ] = Path("runs/paper"),
+    seeds: Annotated[
+        int, typer.Option(help="Train every row with so many seeds, and say how much they decide.", min=1, max=20)
+    ] = 1,
+    clips: Annotated[int | None, typer.Option(help="Test clips, in place of the scale's own number.", min=1)] = None,
+    use: Annotated[
+        list[str] | None,
+        typer.Option(help="Where something is that the package has not: wan=DIR, panshot=DIR. --dry-run names them."),
     ] = None,
-    clips: Annotated[
-        int | None, typer.Option(help="Test clips, in place of the experiment's own number.", min=1)
-    ] = None,
-    estimator: Annotated[str, typer.Option(help="Who recovers the cameras: embedded, colmap.")] = "embedded",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what it takes, what is missing here and what brings it.")
+    ] = False,
+    as_json: Json = False,
 ) -> None:
-    """Run a table's experiment: train every row alike, generate, score, and print it beside the paper's.
+    """Run an item: train every row alike, film, estimate, score, and print it beside the paper's.
 
-    It takes hours and asks for --scale; it says what it will do and where, and goes on where it stopped.
+    It asks for --scale; it says what it will do and where, is stopped at any moment, and goes on where it was.
     """
-    from dataclasses import replace
-
     from rich.console import Console
     from rich.markdown import Markdown
 
     from curvedray.cli import console
     from curvedray.cli.progress import progress_bar
     from curvedray.errors import InputError
-    from curvedray.evaluate.estimators import make_estimator
-    from curvedray.paper.experiment import check_ready, load, plan
     from curvedray.paper.items import item
-    from curvedray.paper.run import run_experiment
+    from curvedray.paper.needs import parsed_places
+    from curvedray.paper.plan import plan_of
+    from curvedray.paper.runner import write_page
+    from curvedray.paper.scales import scale_named
+    from curvedray.paper.setting import Setting
+    from curvedray.paper.steps import Listener
 
-    entry, folder = item(name), output or Path("runs") / name
-    found = load(name, scale or next(iter(entry.scales), "embedded"))
-    if estimator == "embedded":
-        check_ready(name)
-    experiment = found.changed(overrides or [])
-    experiment = replace(experiment, clips=clips or experiment.clips)
-    if scale is None:
-        fix = f"{plan(experiment, folder)} To start it, add --scale {' or --scale '.join(entry.scales)}."
+    entry = item(name)
+    size = scale_named(scale or "embedded")
+    setting = Setting(size, output / size.name, parsed_places(use or []), tuple(overrides or []), clips, seeds)
+    folder = output / size.name / entry.name
+    plan = plan_of(entry, setting, str(folder))
+    if dry_run:
+        typer.echo(json.dumps(plan.to_json(), indent=1)) if as_json else Console(highlight=False).print(
+            Markdown(plan.to_markdown())
+        )
+        return
+    if scale is None and (plan.work.trainings or plan.work.films):
+        fix = f"{plan.sentence()} To start it, add --scale embedded, or --scale wan for the paper's size."
         raise InputError("--scale", "which model to run it with", "nothing", fix)
-    engine = make_estimator(estimator)
-    console.print(plan(experiment, folder), markup=False)
+    console.print(plan.sentence(), markup=False)
+    for line in plan.missing:
+        console.print(f"missing ({line.stage}): {line.key}: {line.missing}. To bring it: {line.brings}", markup=False)
     with progress_bar(name) as tick:
-        page = run_experiment(entry, experiment, engine, folder, lambda line: console.print(line, markup=False), tick)
-    Console(highlight=False).print(Markdown(page))
+        page = entry.runner().run(entry, setting, Listener(lambda line: console.print(line, markup=False), tick))
+    write_page(page, folder)
+    if as_json:
+        typer.echo(json.dumps(page.record, indent=1))
+    else:
+        Console(highlight=False).print(Markdown(page.text))
+    console.print(f"wrote {folder}", markup=False)

@@ -111,17 +111,20 @@ def generate_batch(
     adapter: Adapter | None = None,
     radial: tuple[RadialInterval, Bool[Tensor, "b n"]] | None = None,
     near: Sequence[float | None] | None = None,
+    radii: list[dict[int, RadialInterval]] | None = None,
     **settings: Any,
 ) -> UInt8[Tensor, "b t h w 3"]:
     """Many videos at once, for experiments: what `generate` makes of each, but for rounding, and much faster on small
-    models. `settings` are for `Settings.of`; `near` is one per clip.
+    models. `settings` are for `Settings.of`; `near` is one per clip; the radii that each step predicts go to `radii`.
     """
     chosen = Settings.of(model, **settings)
     grid = model.grid_for(chosen.frames, chosen.height, chosen.width)
     nears = near or [None] * len(cameras)
     seen = [cameras_for(model, path, None, grid, own) for path, own in zip(cameras, nears, strict=True)]
     negative = model.encode_text([model.defaults.negative] * len(prompts)) if chosen.needs_negative else None
-    velocity = guided_velocity(model, adapter, chosen, model.encode_text(list(prompts)), negative, [])
+    velocity = guided_velocity(
+        model, adapter, chosen, model.encode_text(list(prompts)), negative, [] if radii is None else radii
+    )
     view = adapter.viewing(stacked(seen), grid=grid, radial=radial) if adapter is not None else nullcontext()
     with view:
         return sampled(model, chosen, velocity, torch.stack([noise_for(model, grid, seed) for seed in seeds]))[1]

@@ -1,12 +1,34 @@
-"""The paper's numbers alone, and ours beside them: which is best, and whether the order is the paper's."""
+"""The paper's numbers alone, and ours beside them: which is best, how sure it is, whether the claims hold."""
 
 from collections.abc import Mapping, Sequence
 
 from curvedray.errors import InputError
-from curvedray.evaluate.report import ARROWS, interval_text, number_text
-from curvedray.evaluate.statistics import Interval, average_rank
+from curvedray.evaluate.report import ARROWS, definition_of, interval_text, number_text
+from curvedray.evaluate.scores import Metric
+from curvedray.evaluate.statistics import average_rank
+from curvedray.paper.experiment import Experiment
+from curvedray.paper.features import METRICS as SET_METRICS
 from curvedray.paper.items import Item
+from curvedray.paper.judging import SELF, WORDS, Judges
+from curvedray.paper.measured import Measured, Spread
+from curvedray.paper.provenance import Provenance
+from curvedray.paper.setting import Setting
+from curvedray.paper.verdicts import Verdict, summary
 from curvedray.tables import markdown_table
+
+# Of radial heads, which are read and not filmed; `delta_1` among them is of a whole clip, without a scale.
+HEAD_METRICS = (
+    Metric("log-MAE", "log", "lower", "Mean |mu - log target| over a kind of token of a clip."),
+    Metric("width", "log", "neither", "Mean |sigma|: half the predicted interval of log radius."),
+    *(
+        Metric(i, "log", "lower", f"Median over frames of |change of the {i} of log r|.")
+        for i in ("median", "q1", "q3", "iqr")
+    ),
+    Metric("drift", "log", "lower", "Median over frames of |change of the median of log r - that of the exact one|."),
+    Metric("radial error", "log", "lower", "Mean |mu - log target| over the tokens of a clip whose radius is known."),
+)
+OWN = {metric.name: metric for metric in (WORDS, SELF, *SET_METRICS, *HEAD_METRICS)}
+NOT_SHOWN = ("Frames found", "Reprojection", "Inliers")  # of the estimator, not of a method
 
 
 def papers_table(entry: Item) -> str:
@@ -19,69 +41,131 @@ def papers_table(entry: Item) -> str:
     for name, row in rows.items():
         numbers = zip(columns, row, strict=True)
         shown = [f"**{value:g}**" if (name, column) in best else f"{value:g}" for column, value in numbers]
-        cells.append([_row_name(name), *shown])
+        cells.append([row_name(name), *shown])
     return "\n".join([markdown_table(_head(entry, columns), cells), *_notes(entry)]) + "\n"
 
 
-def side_by_side(entry: Item, ours: Mapping[str, Mapping[str, Interval]], how: str) -> str:
-    """Ours with 95 % intervals, the paper's in brackets after them, and whether the order is the same.
+def comparison_page(
+    entry: Item,
+    experiment: Experiment,
+    setting: Setting,
+    measured: Measured,
+    found: Sequence[Verdict],
+    judges: Judges,
+    made: Provenance,
+    how: str = "",
+) -> str:
+    """A table's page: how it was run, the table, what it says of the paper's claims, differences, definitions."""
+    columns = columns_of(entry, experiment, measured)
+    lines = [f"# {entry.title}", "", *made.lines(), ""]
+    lines += [how or how_it_was_run(experiment, setting, measured, judges), ""]
+    lines += [our_table(entry, measured, columns), "", LEGEND.format(seeds=SEEDS if setting.seeds > 1 else ""), ""]
+    lines += [f"**{summary(found)}**", "", *(f"- {verdict.sentence}" for verdict in found), ""]
+    ranks = rank_sentence(entry, measured, columns)
+    lines += [ranks, ""] if ranks else []
+    lines += [differences(entry, experiment, measured, columns), ""] if experiment.baseline else []
+    lines += ["Columns:", "", *(f"- {one}" for one in definitions(columns)), *_notes(entry)]
+    lines += ["", "Not measured, for want of:", "", *(f"- {one}" for one in judges.missing)] if judges.missing else []
+    return "\n".join(lines) + "\n"
 
-    `ours[row][metric]`, rows named as the paper's where they are the same setting; `how` says what was run.
-    """
-    if entry.values is None:
-        raise InputError(f"{entry.kind} {entry.name}", "one with numbers", "one without")
-    columns, rows = entry.values
-    theirs = {name: dict(zip(columns, row, strict=True)) for name, row in rows.items()}
-    shown = list(dict.fromkeys(metric for row in ours.values() for metric in row))
-    means = {name: {metric: interval.mean for metric, interval in row.items()} for name, row in ours.items()}
-    best = _best(entry, tuple(shown), means)
+
+LEGEND = (
+    "Means with 95 % bootstrap intervals over clips{seeds}; the paper's value in brackets. Best of a column (within a "
+    "subset) in bold. Absolute values compare with the paper's only where model, data and estimators are its own."
+)
+SEEDS = ", then with Student's interval over seeds of training"
+
+
+def columns_of(entry: Item, experiment: Experiment, measured: Measured) -> list[str]:
+    """The experiment's own columns, then the paper's, then all else that was measured."""
+    present = [metric for metric in measured.metrics() if metric not in NOT_SHOWN]
+    papers = entry.values[0] if entry.values else ()
+    first = [column for column in (*experiment.columns, *papers) if column in present]
+    return list(dict.fromkeys([*first, *present]))
+
+
+def our_table(entry: Item, measured: Measured, columns: Sequence[str]) -> str:
+    theirs = _printed(entry)
+    cells = {row: {c: cell for c in columns if (cell := measured.cell(row, c))} for row in measured.values}
+    best = _best(entry, columns, {row: {c: cell.mean for c, cell in i.items()} for row, i in cells.items()})
     table = []
-    for name, row in ours.items():
-        cells = [_row_name(name)]
-        for metric in shown:
-            text = interval_text(row[metric]) if metric in row else "-"
-            text = f"**{text}**" if (name, metric) in best else text
-            printed = theirs.get(name, {}).get(metric)
-            cells.append(text if printed is None else f"{text} (paper {printed:g})")
-        table.append(cells)
-    lines = [
-        how,
-        "",
-        markdown_table(_head(entry, shown), table),
-        "",
-        "Best of a column (within a subset) in bold. Absolute values differ: another model, data and estimator.",
-        "",
-    ]
-    lines += [f"- {sentence}" for sentence in orderings(entry, means, theirs)]
-    ranks = _rank_sentence(entry, means, shown)
-    return "\n".join([*lines, *([ranks] if ranks else []), *_notes(entry)]) + "\n"
+    for row, by_column in cells.items():
+        line = [row_name(row)]
+        for column in columns:
+            text = "-" if column not in by_column else spread_text(by_column[column])
+            text = f"**{text}**" if (row, column) in best else text
+            paper = theirs.get(row, {}).get(column)
+            line.append(text if paper is None else f"{text} (paper {paper:g})")
+        table.append(line)
+    return markdown_table(_head(entry, columns), table)
 
 
-def orderings(
-    entry: Item, ours: Mapping[str, Mapping[str, float]], theirs: Mapping[str, Mapping[str, float]]
-) -> list[str]:
-    """For every metric and subset that both have: is the order from best to worst the paper's? Said either way."""
-    sentences = []
-    for subset in dict.fromkeys(_subset(name) for name in ours):
-        names = [name for name in ours if _subset(name) == subset and name in theirs]
-        for metric in dict.fromkeys(metric for name in names for metric in ours[name] if metric in theirs[name]):
-            sign = 1 if entry.direction(metric) == "lower" else -1
-            both = [name for name in names if metric in ours[name]]
-            if len(both) < 2:
-                continue
-            mine = sorted(both, key=lambda name: sign * ours[name][metric])
-            paper = sorted(both, key=lambda name: sign * theirs[name][metric])
-            short = [_setting(name) for name in mine]
-            where = f"{metric}, {subset}" if subset else metric
-            if mine == paper:
-                sentences.append(f"{where}: the paper's order ({', '.join(short)}).")
-            else:
-                other = ", ".join(_setting(name) for name in paper)
-                sentences.append(f"{where}: **not the paper's order**. Ours {', '.join(short)}; the paper's {other}.")
-    return sentences
+def spread_text(spread: Spread) -> str:
+    """`4.65 [4.20, 5.11]`, and the interval over seeds after it where there are several."""
+    text = interval_text(spread.over_clips)
+    if spread.over_seeds is None:
+        return text
+    low, high = (number_text(i) for i in (spread.over_seeds.low, spread.over_seeds.high))
+    return f"{text}, seeds [{low}, {high}]"
 
 
-def _best(entry: Item, columns: tuple[str, ...], rows: Mapping[str, Mapping[str, float]]) -> set[tuple[str, str]]:
+def how_it_was_run(experiment: Experiment, setting: Setting, measured: Measured, judges: Judges) -> str:
+    """One paragraph: the training, the clips, the judges and their floors, and what failed."""
+    rows, base = experiment.rows_at(setting.scale), setting.base
+    steps = {name: setting.steps(row) for name, row in rows.items() if not row.videos}
+    alike = len(set(steps.values())) == 1
+    told = f"{next(iter(steps.values()), 0)} steps" if alike else ", ".join(f"{k} {v} steps" for k, v in steps.items())
+    failed = ", ".join(f"{name} {len(clips)}" for name, clips in measured.failed.items() if clips) or "none"
+    who = "; ".join(f"{judge.name} ({judge.version}; floor: {judge.floor})" for judge in judges.present)
+    return (
+        f"Every trained row: {told} of batch {base.batch}, learning rate {base.lr:g}, the same clips in the same "
+        f"order, {setting.seeds} seed{'s' * (setting.seeds > 1)} from {base.seed}. The same test clips and noise for "
+        f"every row, scored at every {experiment.stride} frames by {who}. Failed clips: {failed}."
+    )
+
+
+def differences(entry: Item, experiment: Experiment, measured: Measured, columns: Sequence[str]) -> str:
+    """Every row against the baseline, clip by clip; one that lies on one side of zero is in bold."""
+    rows = []
+    for row in measured.values:
+        subset, setting = _subset(row), _setting(row)
+        baseline = f"{subset} | {experiment.baseline}" if subset else experiment.baseline
+        for column in columns if setting != experiment.baseline else ():
+            gap = measured.difference(row, baseline, column)
+            if gap is not None:
+                text = f"**{spread_text(gap)}**" if gap.side_of() else spread_text(gap)
+                rows.append([row_name(row), f"{column} {ARROWS[entry.direction(column)]}", str(gap.clips), text])
+    table = markdown_table(["row", "metric", "clips", "difference"], rows)
+    return f"Differences from {experiment.baseline}, clip by clip:\n\n{table}"
+
+
+def rank_sentence(entry: Item, measured: Measured, columns: Sequence[str]) -> str:
+    """The paper's average rank, over what was measured; of a table with subsets there is none."""
+    means = {row: {c: cell.mean for c in columns if (cell := measured.cell(row, c))} for row in measured.values}
+    if len({_subset(row) for row in means}) > 1 or len(means) < 2:
+        return ""
+    try:
+        ranks, counted = average_rank(means, {column: entry.direction(column) for column in columns})
+    except InputError:  # no column that all rows have
+        return ""
+    if len(counted) < 3:  # a rank over one or two columns is those columns
+        return ""
+    said = ", ".join(f"{name} {number_text(rank)}" for name, rank in ranks.items())
+    return f"Average rank over {len(counted)} metrics ({', '.join(counted)}): {said}."
+
+
+def definitions(columns: Sequence[str]) -> list[str]:
+    """What each column is, in its metric's own words."""
+    known = {column: OWN.get(column) or definition_of(column) for column in columns}
+    return [f"{column} ({metric.unit}): {metric.definition}" for column, metric in known.items() if metric is not None]
+
+
+def row_name(name: str) -> str:
+    """A row's name as a reader sees it: its subset, if it has one, and its setting."""
+    return name.replace(" | ", ", ")
+
+
+def _best(entry: Item, columns: Sequence[str], rows: Mapping[str, Mapping[str, float]]) -> set[tuple[str, str]]:
     """(row, column) of the best value of every column within its subset; ties are all best."""
     best = set()
     for subset in {_subset(name) for name in rows}:
@@ -96,12 +180,11 @@ def _best(entry: Item, columns: tuple[str, ...], rows: Mapping[str, Mapping[str,
     return best
 
 
-def _rank_sentence(entry: Item, means: Mapping[str, Mapping[str, float]], shown: list[str]) -> str:
-    if len({_subset(name) for name in means}) > 1 or len(means) < 2:
-        return ""
-    ranks, counted = average_rank(means, {metric: entry.direction(metric) for metric in shown})
-    said = ", ".join(f"{name} {number_text(rank)}" for name, rank in ranks.items())
-    return f"\nAverage rank over {len(counted)} metrics ({', '.join(counted)}): {said}."
+def _printed(entry: Item) -> dict[str, dict[str, float]]:
+    if entry.values is None:
+        return {}
+    columns, rows = entry.values
+    return {name: dict(zip(columns, row, strict=True)) for name, row in rows.items()}
 
 
 def _head(entry: Item, columns: Sequence[str]) -> list[str]:
@@ -110,11 +193,6 @@ def _head(entry: Item, columns: Sequence[str]) -> list[str]:
 
 def _notes(entry: Item) -> list[str]:
     return ["", *(f"- On the paper's numbers: {note}" for note in entry.notes)] if entry.notes else []
-
-
-def _row_name(name: str) -> str:
-    """A row's name as a reader sees it: its subset, if it has one, and its setting."""
-    return name.replace(" | ", ", ")
 
 
 def _subset(name: str) -> str:

@@ -145,3 +145,29 @@ TEACHER_WIDTH: Values = (
         "sigma 1.00": (21.14, 0.163, 0.104, 1394, 25.96),
     },
 )
+ALTERNATE_TEACHER: Values = (
+    ("CamMC", "RotErr", "CS-T"),
+    {"UniDepthV2": (15.41, 5.72, 25.94), "UniK3D": (15.23, 5.89, 25.80)},
+)
+DYNAMIC_REGIONS: Values = (
+    ("log-MAE", "delta_1", "width"),
+    {"dynamic": (0.294, 0.381, 1.180), "static": (0.208, 0.533, 0.779)},
+)
+NON_PINHOLE_CONTROL: Values = (
+    ("AbsRel (pixel)", "delta_1 (pixel)", "Scale Jitter (pixel)"),
+    {"crepe-mix": (0.550, 0.381, 0.088), "VACE": (0.833, 0.371, 0.095), "OmniVDiff": (0.929, 0.097, 0.233)},
+)
+KITTI_ORIENTATION: Values = (
+    ("Pitch", "Roll", "Gravity", "Up"),
+    {"ucpe": (1.777, 2.076, 3.060, 3.016), "crepe": (1.783, 1.668, 2.688, 2.654)},
+)
+PROPERTIES = (
+    ("UCPE", "RayRoPE-style", "CRePE"),
+    {
+        "Non-pinhole (UCM) projection": ("yes", "no", "yes"),
+        "Phase that follows a position along the ray": ("no", "yes", "yes"),
+        "Integration along the curved projected path": ("-", "no", "yes"),
+        "Radii held to a pseudo ground truth": ("-", "no", "yes"),
+        "One interface for camera and distances": ("no", "no", "yes"),
+    },
+)

@@ -2,24 +2,29 @@
 
     python experiments/embedded/rows.py ucpe --runs runs/embedded
 
-Trains one row on one core, or goes on with it; a row of `curvedray paper run lenses -o runs/embedded` is the same run.
+Trains one row on one core, or goes on with it.
 """
 
 import argparse
+import hashlib
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import torch
 
-from curvedray.paper.experiments.lenses import experiment as lenses
-from curvedray.paper.run import train_row, with_folder
+from curvedray.paper.steps import Listener, train_recipe
 from curvedray.training.recipe import Recipe
 from curvedray.training.recipes import recipe
 
+MAY_DIFFER = ("name:", "adapter.", "radial_weight:", "mixforcing")  # what a row is; all else must be the same
+
 
 def rows() -> dict[str, Recipe]:
-    """By name: the lens comparison's, and two of our own."""
-    compared = {name: row for name, row in lenses.rows.items() if name != "none"}
+    """By name: the methods compared, and two of our own."""
+    base = recipe("embedded")
+    methods = ("recammaster", "ucpe", "crepe")
+    compared = {name: replace(base, name=name, adapter=replace(base.adapter, method=name)) for name in methods}
     own = {
         "crepe_rotation": recipe("embedded_rotation"),
         "crepe_mix": recipe("embedded_mixforcing_video"),
@@ -27,9 +32,15 @@ def rows() -> dict[str, Recipe]:
     return compared | {name: replace(row, name=name) for name, row in own.items()}
 
 
+def folder_of(row: Recipe, runs: Path) -> Path:
+    """A row's own folder, which another recipe never finds."""
+    digest = hashlib.sha256(json.dumps(row.to_json(), sort_keys=True).encode()).hexdigest()[:8]
+    return runs / f"{row.name}-{digest}"
+
+
 def weights_of(name: str, runs: Path) -> Path:
     """Where a row's adapter is once it is trained."""
-    return with_folder(rows()[name], runs)[1] / "adapter.safetensors"
+    return folder_of(rows()[name], runs) / "adapter.safetensors"
 
 
 def main() -> None:
@@ -38,7 +49,9 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, required=True)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    train_row(*with_folder(rows()[options.row], options.runs))
+    row = rows()[options.row]
+    if not weights_of(options.row, options.runs).is_file():
+        train_recipe(row, folder_of(row, options.runs), options.runs / "cache", "exact", "all", Listener())
 
 
 if __name__ == "__main__":

@@ -13,13 +13,12 @@ import torch
 sys.path.insert(0, str(Path(__file__).parents[2] / "experiments" / "embedded"))
 from estimator import checkpoint_of, optimisers_of, restore
 from make import stages
-from rows import rows
+from rows import MAY_DIFFER, rows
 from score_tables import FAMILIES, WITH_MAP, write_tables
 
 from curvedray.evaluate.estimators.clip_reader import ClipReader, ReaderShape
 from curvedray.evaluate.known import AXES, SECOND_WORLD, ClipErrors, KnownClips, errors_of
 from curvedray.models.embedded.model import WEIGHTS
-from curvedray.paper.experiment import MAY_DIFFER
 from curvedray.training.checkpoints import latest_checkpoint, save_checkpoint
 from curvedray.training.recipe import differences
 from curvedray.world.second_world import world_clip as second_clip

@@ -1,1 +1,1 @@
-"""One file per table that can be run, named as the table (`zero-shot` is `zero_shot.py`): each defines `experiment`."""
+"""One file per item, named as it is (`zero-shot` is `zero_shot.py`): each defines `runner`, which runs it."""

@@ -1,19 +1,15 @@
-"""Pinhole and non-pinhole comparison: the backbone alone, ReCamMaster, UCPE and CRePE, trained alike.
-
-curvedray paper run lenses --scale embedded -o runs/lenses
-"""
-
-from dataclasses import replace
+"""Pinhole and non-pinhole comparison: the backbone alone, ReCamMaster, UCPE and CRePE, trained alike."""
 
 from curvedray.paper.experiment import Experiment
-from curvedray.training.recipes import recipe
+from curvedray.paper.rows import ALL_COLUMNS, CREPE, NONE, RECAMMASTER, UCPE
+from curvedray.paper.run import Table
 
-base = recipe("embedded")
-experiment = Experiment(
-    rows={
-        method: replace(base, name=method, adapter=replace(base.adapter, method=method))
-        for method in ("none", "recammaster", "ucpe", "crepe")
-    },
-    by_lens=True,
-    baseline="ucpe",
+runner = Table(
+    Experiment(
+        rows={"none": NONE, "recammaster": RECAMMASTER, "ucpe": UCPE, "crepe": CREPE},
+        columns=ALL_COLUMNS,
+        by_lens=True,
+        baseline="ucpe",
+        pairs=(("crepe", "ucpe"), ("crepe", "recammaster"), ("ucpe", "recammaster")),
+    )
 )

@@ -1,0 +1,20 @@
+"""Orientation on cameras never trained on: the columns that the paper gives in its text, of the zero-shot rows."""
+
+from curvedray.paper.experiment import Experiment, Row, TestSet
+from curvedray.paper.rows import UNSUPERVISED
+from curvedray.paper.run import Table
+
+runner = Table(
+    Experiment(
+        rows={
+            "ucpe": Row({"adapter.method": "ucpe"}, seen_in_world="wide, turning"),
+            "crepe, no supervision": Row(UNSUPERVISED, seen_in_world="wide, turning"),
+            "crepe": Row(seen_in_world="wide, turning"),
+        },
+        tests={"": TestSet(place="kitti360", in_world="fisheye, translating", most=96)},
+        columns=("Pitch", "Roll", "Gravity", "Up"),
+        baseline="ucpe",
+        judges={"wan": ("geocalib",)},
+        says="The rows and clips of `zero-shot`, KITTI-360's part.",
+    )
+)

@@ -1,0 +1,226 @@
+"""The paper's figures of real runs, drawn by script: films in strips, predicted radii in colours, beside each other.
+
+t frame   h w pixels   y x token
+"""
+
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from jaxtyping import Float, UInt8
+from torch import Tensor
+
+from curvedray.adapter.file import load_adapter
+from curvedray.generation.generate import generate_batch
+from curvedray.inputs import read_arrays
+from curvedray.media.canvas import as_image
+from curvedray.media.distance_colours import distance_limits, radial_picture
+from curvedray.media.pictures import contact_sheet
+from curvedray.media.video import read_video
+from curvedray.paper.clips import TestClip, TestClips, make_test_clips
+from curvedray.paper.experiment import Experiment
+from curvedray.paper.heads import block_inputs
+from curvedray.paper.items import Item
+from curvedray.paper.provenance import Provenance
+from curvedray.paper.run import Table, is_trained
+from curvedray.paper.runner import Page, Work
+from curvedray.paper.scales import Scale
+from curvedray.paper.setting import Setting
+from curvedray.paper.steps import RADII, Listener, film_row, middle_of, train_row
+from curvedray.radial.interval import RadialInterval
+
+SHOWN, PATIENCE = 5, 192  # frames of a strip; the height in pixels below which small films are enlarged
+Strips = list[tuple[str, UInt8[Tensor, "t h w 3"]]]
+# Pictures of a figure by file name: from the setting, each row's weights, the test clips, and who listens.
+Draw = Callable[[Setting, Experiment, Mapping[str, Path | None], TestClips, Listener], dict[str, bytes]]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure's runner: its rows are trained and filmed as a table's are, and drawn instead of scored."""
+
+    experiment: Experiment
+    draw: Draw
+
+    def needs_at(self, scale: Scale) -> tuple[str, ...]:
+        judges = self.experiment.judges_at(scale)
+        return tuple(key for key in self.experiment.needs_at(scale) if key not in (*judges, "judge"))
+
+    def work(self, setting: Setting) -> Work:
+        counted = Table(self.experiment).work(setting)
+        return Work(counted.trainings, counted.done, counted.films)
+
+    def run(self, entry: Item, setting: Setting, hears: Listener) -> Page:
+        weights: dict[str, Path | None] = {}
+        for name, row in self.experiment.rows_at(setting.scale).items():
+            weights[name] = train_row(setting, name, row, 0, hears) if is_trained(row) else None
+        (wanted,) = self.experiment.tests.values()
+        tests = make_test_clips(setting, wanted, hears.tick)
+        pictures = self.draw(setting, self.experiment, weights, tests, hears)
+        made = Provenance.now(entry, setting, self.experiment.says)
+        captions = [f"{clip.id}: {clip.caption}" for clip in tests.clips]
+        lines = [f"# {entry.title}", "", *made.lines(), ""]
+        lines += [f"![{entry.title}]({name})\n" for name in pictures]
+        lines += ["Prompts:", "", *(f"- {caption}" for caption in captions)]
+        record = {"item": entry.name, **made.to_json(), "pictures": list(pictures), "prompts": captions}
+        return Page("\n".join(lines) + "\n", record, pictures)
+
+
+def film_strips(
+    setting: Setting,
+    experiment: Experiment,
+    weights: Mapping[str, Path | None],
+    tests: TestClips,
+    hears: Listener,
+) -> dict[str, bytes]:
+    """For every clip: the real film, then each row's, with the radii that it predicted below where it has any."""
+    strips: dict[str, Strips] = {clip.id: [("real", real_film(tests, clip))] for clip in tests.clips}
+    for name, row in experiment.rows_at(setting.scale).items():
+        folder = film_row(setting, name, row, weights[name], tests, hears)
+        for clip in tests.clips:
+            film = read_video(folder / f"{clip.id}.mp4").frames
+            strips[clip.id].append((name, film))
+            head = folder / f"{clip.id}{RADII}"
+            if head.is_file():
+                log_radius = torch.from_numpy(read_arrays(head)["mu"]).float()
+                strips[clip.id].append((f"{name}, radii", radii_film(log_radius, film)))
+    return {f"{clip}.png": png(sheet(parts)) for clip, parts in strips.items()}
+
+
+def map_strips(
+    setting: Setting,
+    experiment: Experiment,
+    weights: Mapping[str, Path | None],
+    tests: TestClips,
+    hears: Listener,
+) -> dict[str, bytes]:
+    """For every clip: the source film and its map, which every row but `no map` is given, then each row's film."""
+    strips: dict[str, Strips] = {}
+    for clip in tests.clips:
+        source = real_film(tests, clip)
+        given = tests.map(clip)
+        picture = resized(radial_picture(given.radius, given.valid), source.shape[1:3])
+        strips[clip.id] = [("source", source), ("its map", picture)]
+    for name, row in experiment.rows_at(setting.scale).items():
+        folder = film_row(setting, name, row, weights[name], tests, hears)
+        for clip in tests.clips:
+            strips[clip.id].append((name, read_video(folder / f"{clip.id}.mp4").frames))
+    return {f"{clip}.png": png(sheet(parts)) for clip, parts in strips.items()}
+
+
+@torch.no_grad()
+def layer_maps(
+    setting: Setting,
+    experiment: Experiment,
+    weights: Mapping[str, Path | None],
+    tests: TestClips,
+    hears: Listener,
+) -> dict[str, bytes]:
+    """The shared radial head on every block's features, in the last step of filming a clip."""
+    found: dict[str, bytes] = {}
+    (file,) = weights.values()
+    assert file is not None, "a row that is trained"
+    model = setting.open_model()
+    adapter = load_adapter(file, model.transformer).eval().requires_grad_(False).to(model.device)
+    adapter.attach(model.transformer)
+    assert adapter.radial_head is not None, "a method that predicts radii"
+    for number, clip in enumerate(tests.clips):
+        hears.tick(number, len(tests.clips), "filming")
+        with block_inputs(model.transformer) as seen:
+            settings = setting.filming | {"camera_guidance": 1.0, "guidance": 1.0}  # one pass per step
+            film = generate_batch(
+                model, [clip.caption], [tests.cameras(clip)], [number], adapter=adapter, near=[clip.near], **settings
+            )[0]
+            last = seen[-setting.depth :]
+        intervals = [adapter.radial_head(features) for features in last]
+        strips: Strips = [("film", film)]
+        for block, interval in enumerate(intervals):
+            curved = " (curved)" if block in adapter.config.curved(setting.depth) else ""
+            strips.append((f"block {block}{curved}", radii_film(on_grid(interval, setting), film)))
+        found[f"{clip.id}.png"] = png(sheet(strips))
+    return found
+
+
+@torch.no_grad()
+def denoising_maps(
+    setting: Setting,
+    experiment: Experiment,
+    weights: Mapping[str, Path | None],
+    tests: TestClips,
+    hears: Listener,
+) -> dict[str, bytes]:
+    """The middle curved block's radii at steps from the first to the last, one frame of each clip per row."""
+    (file,) = weights.values()
+    assert file is not None, "a row that is trained"
+    model = setting.open_model()
+    adapter = load_adapter(file, model.transformer).eval().requires_grad_(False).to(model.device)
+    adapter.attach(model.transformer)
+    block = middle_of(adapter.supervised_blocks)
+    assert block is not None, "a method that predicts radii"
+    found: dict[str, bytes] = {}
+    for number, clip in enumerate(tests.clips):
+        hears.tick(number, len(tests.clips), "filming")
+        radii: list[dict[int, RadialInterval]] = []
+        film = generate_batch(
+            model,
+            [clip.caption],
+            [tests.cameras(clip)],
+            [number],
+            adapter=adapter,
+            near=[clip.near],
+            radii=radii,
+            **setting.filming,
+        )[0]
+        steps = sorted({round(i * (len(radii) - 1) / max(1, SHOWN - 1)) for i in range(SHOWN)})
+        strips: Strips = [("film", film)]
+        strips += [
+            (f"step {i + 1} of {len(radii)}", radii_film(on_grid(radii[i][block], setting), film)) for i in steps
+        ]
+        found[f"{clip.id}.png"] = png(sheet(strips))
+    return found
+
+
+# -- parts of a picture
+
+
+def real_film(tests: TestClips, clip: TestClip) -> UInt8[Tensor, "t h w 3"]:
+    return read_video(tests.folder / "reference" / f"{clip.id}.mp4").frames
+
+
+def on_grid(interval: RadialInterval, setting: Setting) -> Float[Tensor, "t y x"]:
+    """A batch of one clip's log radii as small pictures."""
+    grid = setting.grid
+    return interval.mu[0].reshape(grid.frames, grid.rows, grid.cols).float().cpu()
+
+
+def radii_film(log_radius: Float[Tensor, "t y x"], film: UInt8[Tensor, "s h w 3"]) -> UInt8[Tensor, "t h w 3"]:
+    """Radii in colours at the film's size, a picture per latent frame."""
+    radius = log_radius.exp()
+    return resized(radial_picture(radius, None, distance_limits(radius)), film.shape[1:3])
+
+
+def resized(frames: UInt8[Tensor, "t y x 3"], size: Sequence[int]) -> UInt8[Tensor, "t h w 3"]:
+    """Each pixel or token as a block of the picture."""
+    height, width = size
+    rows = torch.arange(height) * frames.shape[1] // height
+    cols = torch.arange(width) * frames.shape[2] // width
+    return frames[:, rows][:, :, cols]
+
+
+def sheet(strips: Strips) -> UInt8[Tensor, "height width 3"]:
+    """A row per strip, its name on the first frame; frames from the first to the last, small films enlarged."""
+    times = max(1, PATIENCE // strips[0][1].shape[1])
+    frames, labels = [], []
+    for name, film in strips:
+        chosen = torch.linspace(0, len(film) - 1, SHOWN).round().long()
+        frames.append(film[chosen].repeat_interleave(times, 1).repeat_interleave(times, 2))
+        labels += [name] + [""] * (SHOWN - 1)
+    return contact_sheet(torch.cat(frames), SHOWN, labels)
+
+
+def png(image: UInt8[Tensor, "h w 3"]) -> bytes:
+    held = io.BytesIO()
+    as_image(image).save(held, "PNG", optimize=True)
+    return held.getvalue()

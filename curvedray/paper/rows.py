@@ -1,0 +1,39 @@
+"""Rows that several tables share, so that what is trained alike is trained once."""
+
+from typing import Any
+
+from curvedray.paper.experiment import Row, Window
+
+UNSUPERVISED: dict[str, Any] = {"radial_weight": 0.0}
+
+
+def method(name: str, **more: Any) -> Row:
+    """A method at its full length: the paper's main comparison."""
+    return Row({"adapter.method": name}, **more)
+
+
+def breakpoints(count: int) -> Row:
+    """The breakpoint tables' rows: the diffusion loss alone, the ablations' budget."""
+    return Row({"adapter.breakpoints": count, **UNSUPERVISED}, budget="short")
+
+
+def window(which: Window) -> Row:
+    """The placement table's rows. The paper says 1K steps and no more: K = 5 without supervision has its numbers."""
+    return Row(UNSUPERVISED, budget="short", curved=which)
+
+
+def mix(name: str = "crepe", **more: Any) -> Row:
+    """Trained with MixForcing of whole videos, to take maps of distances."""
+    return Row({"adapter.method": name, "mixforcing": {"kind": "video"}}, **more)
+
+
+def others(*names: str) -> dict[str, Row]:
+    """Videos of other methods, which a user has made: their names in the paper, and the place each is in."""
+    return {name: Row(videos=name.lower(), scales=("wan",)) for name in names}
+
+
+NONE, RECAMMASTER, UCPE, CREPE = (method(name) for name in ("none", "recammaster", "ucpe", "crepe"))
+ALL_COLUMNS = (
+    "CamMC", "RotErr", "TransErr", "k1", "k2", "Pitch", "Roll", "Gravity", "Lat.", "Up", "Ray", "FoV", "xi", "Words",
+    "FVD (estimator)", "FID (estimator)", "CS-I (estimator)",
+)  # fmt: skip

@@ -1,0 +1,188 @@
+"""An experiment's circumstances: its scale, a user's places, changes from the command line, and where files lie."""
+
+import hashlib
+import json
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from curvedray.cameras import TokenGrid
+from curvedray.data.clips import VideoShape
+from curvedray.data.fingerprint import file_fingerprint
+from curvedray.data.sources import WORLDS
+from curvedray.errors import InputError
+from curvedray.generation.settings import Settings
+from curvedray.inputs import parsed_json, read_json
+from curvedray.models.embedded.model import WEIGHTS
+from curvedray.models.interface import VideoModel, self_attentions
+from curvedray.models.open import EMBEDDED_NAMES, is_embedded, load_model, usual_shape
+from curvedray.paper.experiment import Row
+from curvedray.paper.needs import Places
+from curvedray.paper.scales import Scale
+from curvedray.training.recipe import Recipe, changed, with_overrides
+from curvedray.training.recipes import recipe
+
+FILM = "film."  # overrides that begin so are of filming: film.steps=2
+WAN_DEPTH = 30  # blocks, where no folder tells
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """Where and how large: everything a step needs beside the row itself."""
+
+    scale: Scale
+    store: Path  # what is trained, filmed, estimated and scored, by what made it; shared by all experiments
+    places: Places = field(default_factory=dict)
+    overrides: tuple[str, ...] = ()
+    clips: int | None = None
+    seeds: int = 1
+
+    @property
+    def model(self) -> str:
+        return self.places.get("wan", self.scale.model) if self.scale.name == "wan" else self.scale.model
+
+    @cached_property
+    def model_key(self) -> str:
+        """Which weights, by their content where they are on this disk."""
+        if self.model in EMBEDDED_NAMES:
+            return file_fingerprint(WEIGHTS)
+        if Path(self.model).is_dir():
+            return file_fingerprint(Path(self.model) / "transformer")
+        return file_fingerprint(Path(self.model)) if Path(self.model).is_file() else self.model
+
+    @cached_property
+    def shape(self) -> VideoShape:
+        data = self.base.data
+        own = _embedded_sizes(self.model, self.model_key)[2] if is_embedded(self.model) else usual_shape(self.model)
+        return VideoShape(data.frames or own[0], data.height or own[1], data.width or own[2])
+
+    @cached_property
+    def depth(self) -> int:
+        """Blocks of the model's transformer."""
+        if is_embedded(self.model):
+            return _embedded_sizes(self.model, self.model_key)[0]
+        config = Path(self.model) / "transformer" / "config.json"
+        return int(read_json(config)["num_layers"]) if config.is_file() else WAN_DEPTH
+
+    @cached_property
+    def grid(self) -> TokenGrid:
+        shape = (self.shape.frames, self.shape.height, self.shape.width)
+        if is_embedded(self.model):
+            return TokenGrid.from_video(*shape, _embedded_sizes(self.model, self.model_key)[1])
+        return TokenGrid.from_video(*shape)
+
+    @cached_property
+    def base(self) -> Recipe:
+        """The recipe that every row changes, at its full length."""
+        scale = self.scale
+        source = scale.source or self.places.get("panshot", "panshot")
+        changes: dict[str, Any] = {"model": self.model, "data.source": source, "every.validate": 0, "every.log": 1}
+        changes |= {"steps": scale.steps["full"], **scale.changes}
+        own = [i for i in self.overrides if not i.startswith(FILM)]
+        return with_overrides(changed(recipe(scale.recipe), changes), own)
+
+    def __post_init__(self) -> None:
+        """A mistake in an override is found before anything is done."""
+        _ = self.film_overrides, self.base
+
+    @cached_property
+    def film_overrides(self) -> dict[str, Any]:
+        known = {field.name for field in fields(Settings)}
+        found = {}
+        for override in self.overrides:
+            key, _, text = override.removeprefix(FILM).partition("=")
+            if override.startswith(FILM):
+                if key not in known:
+                    raise InputError(override, f"{FILM}KEY=VALUE with a key among {', '.join(sorted(known))}", key)
+                found[key] = parsed_json(text, override, "a number, true or false after the =")
+        return found
+
+    @property
+    def filming(self) -> dict[str, Any]:
+        """Settings of filming that are not the model's own."""
+        chosen = self.scale.filming | self.film_overrides
+        shape = {"frames": self.shape.frames, "height": self.shape.height, "width": self.shape.width}
+        return shape | chosen
+
+    def steps(self, row: Row) -> int:
+        """A row's steps: its budget, in proportion where the full one was changed from the command line."""
+        budget = self.scale.steps[row.budget]
+        return max(1, round(budget * self.base.steps / self.scale.steps["full"]))
+
+    def recipe_of(self, row: Row, seed: int = 0) -> Recipe:
+        """All that decides a row's training. Rows of several tables that are trained alike have the same."""
+        base, steps = self.base, self.steps(row)
+        changes: dict[str, Any] = {
+            "steps": steps,
+            "warmup": base.warmup * steps // base.steps,
+            "seed": base.seed + seed,
+            **row.changes,
+        }
+        if not self.scale.is_world and row.learns_radii:
+            changes["data.labels"] = self.places.get(row.labels, row.labels)
+        made = changed(base, changes)
+        adapter = made.adapter
+        if self.scale.fits_periods:
+            adapter = adapter.fitted_to(self.grid)
+        if row.curved:
+            adapter = replace(adapter, curved_blocks=self.window(row.curved))
+        return replace(made, name=adapter.method, adapter=adapter)
+
+    def window(self, which: str) -> tuple[int, int]:
+        """The first, middle or last third of the blocks, or all of them: windows of one width, as in the paper."""
+        middle = self.base.adapter.curved(self.depth)
+        width = len(middle)
+        windows = {
+            "first": (0, width),
+            "middle": (middle.start, middle.stop),
+            "last": (self.depth - width, self.depth),
+            "all": (0, self.depth),
+        }
+        return windows[which]
+
+    def training_key(self, row: Row, seed: int = 0) -> str:
+        """What a row's weights follow from: its recipe, the model, the clips, the teacher. Names do not count."""
+        record = self.recipe_of(row, seed).to_json()
+        for free in ("name", "every", "keep"):
+            record.pop(free)
+        data = record["data"] | {"cache": "", "labels": bool(record["data"]["labels"])}
+        source = data.pop("source")
+        made_of = [record | {"data": data}, self.model_key, _source_key(source), row.teacher, row.seen_at(self.scale)]
+        return key_of(made_of)
+
+    def folder(self, *parts: str) -> Path:
+        return self.store.joinpath(*parts)
+
+    def open_model(self) -> VideoModel:
+        return load_model(self.model, device="cuda" if torch.cuda.is_available() else "cpu")
+
+
+@lru_cache(maxsize=10)
+def _embedded_sizes(model: str, key: str) -> tuple[int, tuple[int, int, int], tuple[int, int, int]]:
+    """Blocks, the strides of a token, and the shape of a video of an embedded model, which its file alone says."""
+    opened = load_model(model)
+    shape = (opened.defaults.frames, opened.defaults.height, opened.defaults.width)
+    return len(self_attentions(opened.transformer)), opened.grid_for(*shape).stride, shape
+
+
+def _source_key(source: str) -> Any:
+    """A world is its number, a folder the files in it that name the clips."""
+    if source in WORLDS:
+        return WORLDS[source][0]
+    return [Path(source).name, file_fingerprint(Path(source))] if Path(source).is_dir() else source
+
+
+def key_of(made_of: Any) -> str:
+    """Twelve letters that change when anything in it changes."""
+    return hashlib.sha256(json.dumps(made_of, sort_keys=True, default=str).encode()).hexdigest()[:12]
+
+
+def weights_key(path: Path | None) -> str:
+    """Of an adapter's file, whole; of none, a word."""
+    if path is None:
+        return "none"
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

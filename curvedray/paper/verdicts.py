@@ -1,0 +1,111 @@
+"""Does what was measured show what the paper claims? Shown, contradicted or undecided, computed from intervals.
+
+A claim is an ordering of two rows in a metric. It is shown where the paired difference lies on the paper's side of zero
+with its whole interval over clips (and over seeds, where there are several), contradicted where it lies on the other.
+A claim that two rows are alike is shown where the whole difference stays within a share of their size. Fewer than eight
+clips decide nothing.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from curvedray.evaluate.report import interval_text
+from curvedray.paper.experiment import Claim, Experiment
+from curvedray.paper.items import Item
+from curvedray.paper.measured import Measured, Spread
+
+Word = Literal["shown", "contradicted", "undecided"]
+FEWEST = 8  # clips: an interval over fewer says little of the others
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A claim, the paired difference (better - worse) that was measured, and what it says."""
+
+    claim: Claim
+    difference: Spread
+    word: Word
+
+    @property
+    def sentence(self) -> str:
+        claim, found = self.claim, self.difference
+        where = f", {claim.subset}" if claim.subset else ""
+        relation = "like" if claim.alike else "larger than" if claim.larger else "better than"
+        says = f"{claim.better} {relation} {claim.worse}"
+        margin = f" within {100 * claim.alike:.0f} %" if claim.alike else ""
+        seeds = "" if found.over_seeds is None else f"; over {found.seeds} seeds {interval_text(found.over_seeds)}"
+        return (
+            f"{claim.metric}{where}: {says}{margin}: **{self.word}** "
+            f"(difference {interval_text(found.over_clips)} over {found.clips} clips{seeds})."
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return {**vars(self.claim), "word": self.word, "difference": self.difference.to_json()}
+
+
+def claims_of(entry: Item, experiment: Experiment) -> list[Claim]:
+    """The orderings of the paper's own printed numbers, for the experiment's pairs, and what it claims in words."""
+    found = list(experiment.claims)
+    if entry.values is None:
+        return found
+    columns, rows = entry.values
+    settings = [name for name in experiment.rows if name != experiment.baseline]
+    pairs = experiment.pairs or tuple((name, experiment.baseline) for name in settings if experiment.baseline)
+    for subset in dict.fromkeys(_subset(name) for name in rows):
+        for ours, theirs in pairs:
+            a, b = (rows.get(f"{subset} | {name}" if subset else name) for name in (ours, theirs))
+            if a is None or b is None:
+                continue
+            for column, x, y in zip(columns, a, b, strict=True):
+                better = entry.direction(column)
+                if better == "neither" or x == y:
+                    continue
+                first = (x < y) == (better == "lower")
+                found.append(Claim(*((ours, theirs) if first else (theirs, ours)), column, subset))
+    return found
+
+
+def verdicts(entry: Item, claims: Sequence[Claim], measured: Measured) -> list[Verdict]:
+    """A verdict on every claim whose metric was measured clip by clip for both rows."""
+    found = []
+    for claim in claims:
+        better, worse = (f"{claim.subset} | {name}" if claim.subset else name for name in (claim.better, claim.worse))
+        difference = measured.difference(better, worse, claim.metric)
+        whole = measured.cell(worse, claim.metric)
+        if difference is not None and whole is not None:
+            found.append(
+                Verdict(claim, difference, _word(claim, difference, whole.mean, entry.direction(claim.metric)))
+            )
+    return found
+
+
+def _word(claim: Claim, difference: Spread, size: float, better: str) -> Word:
+    if difference.clips < FEWEST:
+        return "undecided"
+    if claim.alike:
+        margin = claim.alike * abs(size)
+        if difference.side_of(-margin) > 0 and difference.side_of(margin) < 0:
+            return "shown"
+        return "contradicted" if difference.side_of(margin) > 0 or difference.side_of(-margin) < 0 else "undecided"
+    wanted = -1 if better == "lower" and not claim.larger else 1
+    side = difference.side_of(0.0)
+    if side == 0:
+        return "undecided"
+    return "shown" if side == wanted else "contradicted"
+
+
+def summary(found: Sequence[Verdict]) -> str:
+    """All verdicts in a sentence."""
+    if not found:
+        return "None of the paper's orderings could be tested by what was measured."
+    counts: Mapping[str, int] = Counter(verdict.word for verdict in found)
+    parts = [f"{counts.get(word, 0)} {word}" for word in ("shown", "contradicted", "undecided")]
+    seeds = max(verdict.difference.seeds for verdict in found)
+    runs = "one seed of training" if seeds == 1 else f"{seeds} seeds of training"
+    return f"Of {len(found)} orderings of the paper that could be tested: {', '.join(parts)} ({runs})."
+
+
+def _subset(name: str) -> str:
+    return name.partition(" | ")[0] if " | " in name else ""
