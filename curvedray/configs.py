@@ -53,12 +53,16 @@ def config_of(kind: type[Config], record: object, name: str) -> Config:
         raise InputError(f"{name}: {key}" if key else name, expected, repr(first["input"])) from error
 
 
-@functools.lru_cache(maxsize=100)
-def _adapter(kind: Any) -> Any:
-    """pydantic's reader of a config, whose making takes longer than a hundred readings."""
+_ADAPTERS: dict[type, Any] = {}
+
+
+def _adapter(kind: type) -> Any:
+    """pydantic's reader of a config, made once: making it takes longer than a hundred readings."""
     from pydantic import TypeAdapter
 
-    return TypeAdapter(kind)
+    if kind not in _ADAPTERS:
+        _ADAPTERS[kind] = TypeAdapter(kind)
+    return _ADAPTERS[kind]
 
 
 def check_keys(record: dict[str, Any], kind: type, name: str, prefix: str = "") -> None:
