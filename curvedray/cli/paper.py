@@ -105,7 +105,7 @@ def run(
     from curvedray.paper.items import item
     from curvedray.paper.needs import parsed_places
     from curvedray.paper.plan import plan_of
-    from curvedray.paper.runner import write_page
+    from curvedray.paper.runner import runner_of, write_page
     from curvedray.paper.scales import scale_named
     from curvedray.paper.setting import Setting
     from curvedray.paper.steps import Listener
@@ -127,7 +127,7 @@ def run(
     for line in plan.missing:
         console.print(f"missing ({line.stage}): {line.key}: {line.missing}. To bring it: {line.brings}", markup=False)
     with progress_bar(name) as tick:
-        page = entry.runner().run(entry, setting, Listener(lambda line: console.print(line, markup=False), tick))
+        page = runner_of(entry).run(entry, setting, Listener(lambda line: console.print(line, markup=False), tick))
     write_page(page, folder)
     if as_json:
         typer.echo(json.dumps(page.record, indent=1))

@@ -1,6 +1,5 @@
 """Every table, figure and in-text result of the paper, and what we add to it; each has a runner in `experiments/`."""
 
-import importlib
 from dataclasses import dataclass
 from typing import Literal
 
@@ -8,7 +7,6 @@ from curvedray.errors import InputError
 from curvedray.evaluate.report import definition_of
 from curvedray.evaluate.scores import Better
 from curvedray.paper import values as printed
-from curvedray.paper.runner import Runner
 from curvedray.paper.values import Values
 
 Kind = Literal["table", "figure", "text", "ours"]  # `text`: a result in the paper's text; `ours`: not in the paper
@@ -35,12 +33,6 @@ class Item:
     @property
     def module(self) -> str:
         return f"curvedray.paper.experiments.{self.name.replace('-', '_')}"
-
-    def runner(self) -> Runner:
-        """What runs it: its file defines it and nothing else."""
-        found = importlib.import_module(self.module).runner
-        assert isinstance(found, Runner), f"{self.module} defines no runner"
-        return found
 
     def direction(self, metric: str) -> Better:
         known = definition_of(metric)

@@ -7,7 +7,7 @@ from curvedray.adapter.cost import GPU_SPEED, duration
 from curvedray.cameras import TokenGrid
 from curvedray.paper.items import Item
 from curvedray.paper.needs import NEEDS, of_scale
-from curvedray.paper.runner import Work
+from curvedray.paper.runner import Work, runner_of
 from curvedray.paper.setting import Setting
 from curvedray.tables import markdown_table
 
@@ -82,7 +82,7 @@ class Plan:
 
 def plan_of(entry: Item, setting: Setting, folder: str) -> Plan:
     """Nothing is opened but the files' names."""
-    runner = entry.runner()
+    runner = runner_of(entry)
     work = runner.work(setting)
     keys = dict.fromkeys(
         (*of_scale(setting.scale), *runner.needs_at(setting.scale)) if work.trainings or work.films else ()

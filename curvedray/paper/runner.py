@@ -1,18 +1,17 @@
 """What runs an item: the one interface that tables, probes, figures and drawings share."""
 
+import importlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from curvedray.files import whole_file
+from curvedray.paper.items import Item
 from curvedray.paper.scales import Scale
-
-if TYPE_CHECKING:
-    from curvedray.paper.items import Item
-    from curvedray.paper.setting import Setting
-    from curvedray.paper.steps import Listener
+from curvedray.paper.setting import Setting
+from curvedray.paper.steps import Listener
 
 
 @dataclass(frozen=True)
@@ -42,9 +41,16 @@ class Runner(Protocol):
         """Names of needs.py beyond the scale's own."""
         ...
 
-    def work(self, setting: "Setting") -> Work: ...
+    def work(self, setting: Setting) -> Work: ...
 
-    def run(self, entry: "Item", setting: "Setting", hears: "Listener") -> Page: ...
+    def run(self, entry: Item, setting: Setting, hears: Listener) -> Page: ...
+
+
+def runner_of(entry: Item) -> Runner:
+    """What runs an item: its file in `experiments/` defines it and nothing else."""
+    found = importlib.import_module(entry.module).runner
+    assert isinstance(found, Runner), f"{entry.module} defines no runner"
+    return found
 
 
 def write_page(page: Page, folder: Path) -> None:

@@ -55,9 +55,14 @@ class Setting:
 
     @cached_property
     def shape(self) -> VideoShape:
-        data = self.base.data
-        own = _embedded_sizes(self.model, self.model_key)[2] if is_embedded(self.model) else usual_shape(self.model)
-        return VideoShape(data.frames or own[0], data.height or own[1], data.width or own[2])
+        asked = (self.base.data.frames, self.base.data.height, self.base.data.width)
+        if all(asked):  # Wan's recipe says its own, and asking Wan would import diffusers
+            own = asked
+        elif is_embedded(self.model):
+            own = _embedded_sizes(self.model, self.model_key)[2]
+        else:
+            own = usual_shape(self.model)
+        return VideoShape(*(i or j for i, j in zip(asked, own, strict=True)))  # type: ignore[arg-type]
 
     @cached_property
     def depth(self) -> int:

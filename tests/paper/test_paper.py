@@ -13,7 +13,7 @@ from curvedray.paper import values as paper_values
 from curvedray.paper.needs import NEEDS, parsed_places
 from curvedray.paper.plan import plan_of
 from curvedray.paper.run import Table
-from curvedray.paper.runner import Runner
+from curvedray.paper.runner import Runner, runner_of
 from curvedray.paper.scales import EMBEDDED, SCALES, WAN, scale_named
 from curvedray.paper.setting import Setting
 from curvedray.paper.tables import papers_table
@@ -74,7 +74,7 @@ def test_the_papers_table_marks_the_best_of_each_subset():
 def test_every_item_has_a_runner_that_knows_what_it_takes_at_every_scale(tmp_path):
     tiny = Setting(SCALES["tiny"], tmp_path)
     for entry in paper.ITEMS:
-        runner = entry.runner()
+        runner = runner_of(entry)
         assert isinstance(runner, Runner)
         for scale in SCALES.values():
             assert set(runner.needs_at(scale)) <= set(NEEDS)
@@ -86,17 +86,19 @@ def test_every_item_has_a_runner_that_knows_what_it_takes_at_every_scale(tmp_pat
 
 def test_rows_that_are_trained_alike_are_trained_once(tmp_path):
     setting = Setting(EMBEDDED, tmp_path)
-    work = {name: set(paper.item(name).runner().work(setting).trainings) for name in ("lenses", "overall", "injection")}
+    work = {
+        name: set(runner_of(paper.item(name)).work(setting).trainings) for name in ("lenses", "overall", "injection")
+    }
     assert work["lenses"] == work["overall"]
     assert len(work["lenses"] & work["injection"]) == 2
     more = Setting(EMBEDDED, tmp_path, seeds=3)
-    assert len(paper.item("lenses").runner().work(more).trainings) == 3 * len(work["lenses"])
+    assert len(runner_of(paper.item("lenses")).work(more).trainings) == 3 * len(work["lenses"])
     other = Setting(EMBEDDED, tmp_path, overrides=("lr=1e-3",))
-    assert not set(paper.item("lenses").runner().work(other).trainings) & work["lenses"]
+    assert not set(runner_of(paper.item("lenses")).work(other).trainings) & work["lenses"]
 
 
 def test_the_breakpoint_rows_are_the_papers(tmp_path):
-    setting, runner = Setting(EMBEDDED, tmp_path), paper.item("breakpoints").runner()
+    setting, runner = Setting(EMBEDDED, tmp_path), runner_of(paper.item("breakpoints"))
     recipes = {name: setting.recipe_of(row) for name, row in runner.experiment.rows.items()}
     assert [(name, row.adapter.breakpoints, row.radial_weight) for name, row in recipes.items()] == [
         (f"K={k}", k, 0.0) for k in (1, 2, 3, 5, 7)
@@ -116,7 +118,7 @@ def test_windows_of_blocks_follow_the_models_depth(tmp_path):
 
 
 def test_budgets_keep_their_proportions_when_the_full_one_is_changed(tmp_path):
-    supervision = paper.item("supervision").runner().experiment
+    supervision = runner_of(paper.item("supervision")).experiment
     steps = [Setting(EMBEDDED, tmp_path, overrides=("steps=500",)).steps(row) for row in supervision.rows.values()]
     assert steps == [50, 50, 500, 500]
 
