@@ -10,7 +10,7 @@ divides its translations, and pooled to tokens.
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -138,8 +138,10 @@ def write_radial_map(map: RadialMap, path: str | Path) -> Path:
     path = named_file(path, (".npz",))
     with whole_file(path) as temporary, temporary.open("wb") as file:
         radius = torch.where(map.valid, map.radius, 0.0).numpy()  # what is invalid packs well, and says nothing
-        said = {} if map.unit == "metric" else {"unit": np.array(map.unit)}
-        np.savez_compressed(file, radius=radius, valid=map.valid.numpy(), near=np.float64(map.near), **said)
+        arrays: dict[str, Any] = {"radius": radius, "valid": map.valid.numpy(), "near": np.float64(map.near)}
+        if map.unit != "metric":
+            arrays["unit"] = np.array(map.unit)
+        np.savez_compressed(file, **arrays)
     return path
 
 
