@@ -30,6 +30,7 @@ PART = 0.05  # of the largest part below which a part is not worth a word
 MOST_FRAMES = 121  # a longer path is looked at in this many of its frames
 IN_STEP = 0.05  # of the whole way that moves at once may be ahead of each other
 MOST_MOVES = 4
+ROUNDING = 1e-5  # of a path's size, or of a radian: poses in single precision are exact to less
 SHAKE_ANGLE = np.deg2rad(10)  # a hand does not turn farther than this
 
 
@@ -193,7 +194,7 @@ def _shake(path: Path) -> Step | None:
     own = path.seen_from(path.rotation[0])
     angles, positions = Rotation.from_matrix(own.rotation).as_rotvec()[:, [1, 0, 2]], own.position
     (turn, turning), (sway, going) = _steady(angles), _steady(positions)
-    speeds = np.diff(np.concatenate([turn, sway], -1), axis=0)
+    speeds = np.concatenate([_beyond_rounding(turn, 1.0), _beyond_rounding(sway, np.abs(positions).max())], -1)
     reversals = (speeds[1:] * speeds[:-1] < 0).sum(0)
     if path.zooms or np.abs(turn).max() > SHAKE_ANGLE or reversals.max(initial=0) < 3 or np.median(reversals) < 2:
         return None
@@ -201,6 +202,12 @@ def _shake(path: Path) -> Step | None:
     shake = Move("handheld", None, _degrees(spread), Quantity(size, "near"))
     under = [*(_channels(going, _SLIDES) or []), *(_channels(turning, _TURNS) or [])]
     return Together((*(i.move for i in under), shake)) if under else shake
+
+
+def _beyond_rounding(channels: Array, size: float) -> Array:
+    """Steps from frame to frame, without those that rounding leaves: they turn back again and again, too."""
+    steps = np.diff(channels, axis=0)
+    return np.where(np.abs(steps) > ROUNDING * size, steps, 0.0)
 
 
 def _steady(channels: Array) -> tuple[Array, Array]:

@@ -40,7 +40,8 @@ def test_radii_go_from_warm_to_cool_and_the_unknown_is_grey():
     assert far[2] > 2 * far[0]
     hidden = radial_picture(radius, radius > 5)
     assert (hidden[1] == 90).all()
-    assert torch.equal(radial_picture(radius * 3, limits=(3.0, 30.0)), radial_picture(radius, limits=(1.0, 10.0)))
+    larger, same = (radial_picture(radius * k, limits=(1.0 * k, 10.0 * k)).int() for k in (3, 1))
+    assert (larger - same).abs().max() <= 8  # a step of the colour table, where a logarithm rounds
     assert (radial_picture(torch.full((2, 3, 3), torch.inf)) == 90).all()
     assert distance_limits(torch.full((2, 2), torch.nan)) is None
 

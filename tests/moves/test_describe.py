@@ -140,6 +140,15 @@ def apart(path: Cameras, text: str, pitch: float) -> tuple[float, float]:
     return math.degrees(turned.max()), (true - made)[:, :3, 3].norm(dim=-1).max().item()
 
 
+@pytest.mark.parametrize(
+    "text", ["pan left 5deg smooth and tilt up 3deg", "pan left 2deg smooth and tilt up 20deg ease-out"]
+)
+@pytest.mark.parametrize("third", ["", " and pedestal up 0.2"])
+def test_a_smooth_turn_has_no_shake(text: str, third: str) -> None:
+    """Regression: what rounding left of the positions turned back again and again, and was called a hand's."""
+    assert "handheld" not in describe(trajectory(text + third, LENS, 17, pitch=-20.0)).looks_like
+
+
 @pytest.mark.filterwarnings("ignore:Do not use the `random` module")
 @settings(max_examples=60, deadline=None)
 @given(COMPOSED, st.sampled_from([17, 49, 81]), st.sampled_from([0.0, -20.0]))
