@@ -10,6 +10,7 @@ from filelock import FileLock
 
 # Files that run whole commands, trainings, films or campaigns; `make test-fast` leaves them out.
 WHOLE = {
+    "app/test_whole.py",
     "cli/test_train_cli.py",
     "data/test_cache.py",
     "evaluate/test_embedded_scores.py",

@@ -47,8 +47,9 @@ class Maps:
         made, notes = _scene_map(asked, uploads) if asked.scene is not None else _uploaded_map(asked, uploads)
         made = cut(made, asked.cuts)
         frames, height, width = made.radius.shape
-        grid = TokenGrid.from_video(asked.frames, asked.height, asked.width)
-        lens = lens_of(asked.lens if asked.path is None else asked.path.lens, asked.width, asked.height)
+        video = asked if asked.path is None else asked.path
+        grid = TokenGrid.from_video(video.frames, video.height, video.width)
+        lens = lens_of(video.lens, video.width, video.height)
         found = check_map(made, grid, lens)
         name = new_name()
         write_radial_map(made, self.folder / name / MAP)

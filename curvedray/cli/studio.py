@@ -18,6 +18,13 @@ def studio(
         int | None, typer.Option(help="The port to listen on; 0 takes a free one.", min=0, max=65535)
     ] = None,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the address, and open nothing.")] = False,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(help="A Wan folder or hub id to offer beside the embedded model; may be repeated."),
+    ] = None,
+    adapter: Annotated[
+        list[str] | None, typer.Option(help="An adapter's .safetensors to offer; may be repeated.")
+    ] = None,
     token: Annotated[
         str | None, typer.Option(help="The token of the address, in place of a new one.", hidden=True)
     ] = None,
@@ -30,10 +37,13 @@ def studio(
     needed("starlette", "uvicorn")
     import webbrowser
 
+    from curvedray.app.facts import Shelf, facts
     from curvedray.app.server import serve
     from curvedray.app.studio import Studio
 
     set_threads(1, small=True)
+    shelf = Shelf(tuple(model or ()), tuple(adapter or ()))
+    facts(shelf, folder)  # refuses a model or an adapter that is not there, before anything is opened
 
     def opened(address: str) -> None:
         typer.echo(address)
@@ -41,6 +51,6 @@ def studio(
             webbrowser.open(address)
 
     try:
-        serve(Studio(folder), port, token, opened)
+        serve(Studio(folder, shelf), port, token, opened)
     except KeyboardInterrupt:
         console.print("the studio is closed")

@@ -132,3 +132,112 @@ def test_ctrl_c_ends_server_and_worker_quietly_even_while_filming_and_listening(
     record = json.loads((folder / "takes" / film["take"] / "take.json").read_text())
     assert record["state"] == "working"  # and goes on when the studio is opened again
     assert not list(folder.glob(".lock"))
+
+
+@pytest.fixture
+def another(tmp_path) -> Iterator[Process]:
+    process = Process(tmp_path / "studio")
+    yield process
+    if process.process.poll() is None:
+        process.process.kill()
+
+
+@pytest.mark.slow
+def test_blocks_keyframes_cuts_and_uploaded_maps_are_made_again_to_the_byte(another, tmp_path):
+    folder = tmp_path / "studio"
+    scene = {
+        "text": "box 1x1x2m at left 2m ahead 4m; ball 0.5m at right 1m ahead 3m moving left 1m; wall 9x4m at ahead 7m"
+    }
+    keys = [
+        {"position": [0, 0, 0], "pitch": -5},
+        {"position": [0.4, -0.2, 0.3], "yaw": -20, "seconds": 2, "lens": {"hfov": 100, "xi": 0.4, "pan": [0.05, 0]}},
+        {"position": [0.5, 0, 1], "yaw": -30, "roll": 4},
+    ]
+    keyed = {"keys": keys, "lens": {"hfov": 120, "xi": 0.6}, "smoothness": 0.7}
+    exact = another.client.post("/api/map", json={"scene": scene, "path": path()}).json()
+    films = [
+        {"path": keyed, "scene": scene, "cuts": [{"box": [0.5, 0, 1, 1], "frames": [2, 9]}]},
+        {"path": path(moves="dolly in 0.8m, then pan left 20deg for 0.5s"), "map": exact["map"]},
+        {"path": path(moves="dolly in 0.8m and handheld 1deg", near=2.0, fps=12.0), "adapter": "none", "guidance": 2.0},
+        {"path": keyed, "seed": 2**40},
+    ]
+    for index, film in enumerate(films):
+        take = another.take("/api/takes", {"prompt": PROMPT, **film} | QUICK)
+        assert same_again(take, folder, tmp_path / f"again{index}") == another.file(take, "video"), take["command"]
+        if index < 2:
+            assert {"map", "map_video"} <= set(take["files"])
+
+
+@pytest.mark.slow
+def test_a_video_is_scored_and_its_motion_filmed_again(another, tmp_path):
+    film = another.take("/api/takes", {"prompt": PROMPT, "path": path()} | QUICK)
+    upload = another.upload("video", "film.mp4", another.file(film, "video"))
+    score = another.take("/api/score", {"upload": upload})
+    assert {"RotErr", "Rotation"} <= {row["metric"] for row in score["scores"]}
+    assert score["verdict"]["degrees"] == pytest.approx(film["verdict"]["degrees"], abs=0.2)
+    asked_otherwise = another.take("/api/score", {"upload": upload, "path": path(moves="pan right 90deg")})
+    assert asked_otherwise["verdict"]["obeyed"] is False
+    body = {"upload": upload, "prompt": "a green pillar in a snowy courtyard", "estimate": "embedded"}
+    made = another.take("/api/transfer", body | {"lens": {"name": "fisheye-150"}})
+    assert {"video", "beside", "thumbnail"} <= set(made["files"])
+    assert another.file(made, "beside")[4:8] == b"ftyp"
+    nothing = another.upload("video", "nothing.mp4", b"no video at all")
+    failed = another.take("/api/score", {"upload": nothing}, until="failed")
+    assert "video that can be decoded" in failed["failure"]
+
+
+@pytest.mark.slow
+def test_a_kill_of_worker_or_server_loses_no_take(another, tmp_path):
+    long = {"prompt": PROMPT, "path": path(), "steps": 60}
+    first = another.client.post("/api/takes", json=long).json()["take"]
+    another.wait(first, "working")
+    another.worker.kill()
+    assert any("made again" in note for note in another.wait(first, "finished")["notes"])
+    second = another.client.post("/api/takes", json=long).json()["take"]
+    third = another.client.post("/api/takes", json={"prompt": PROMPT, "path": path()} | QUICK).json()["take"]
+    another.wait(second, "working")
+    worker = another.worker
+    another.process.kill()
+    worker.wait(10)  # it ends by itself: its line is broken
+    again = Process(tmp_path / "studio")
+    try:
+        for take in (second, third):
+            again.wait(take, "finished")
+        assert [row["take"] for row in again.client.get("/api/takes").json()["takes"]] == [third, second, first]
+        assert again.interrupt()[0] == 0
+    finally:
+        again.process.kill()
+
+
+@pytest.mark.slow
+def test_fifty_pages_and_two_hundred_clicks_at_once_stay_bounded(another):
+    """Every take that was accepted ends; every one that was not is told so; nothing grows."""
+    import concurrent.futures
+
+    body = {"prompt": PROMPT, "path": path(), "steps": 1}
+    cookies = dict(another.client.cookies)
+    another.take("/api/takes", body)  # all that is loaded once is loaded
+    server = psutil.Process(another.process.pid)
+    before, open_before = server.memory_info().rss, server.num_fds()
+
+    def page(number: int) -> list[tuple[int, str]]:
+        answers = []
+        client = httpx.Client(base_url=another.base, cookies=cookies, timeout=120)
+        with client, client.stream("GET", "/api/events") as events:
+            next(events.iter_lines())
+            for _ in range(4):
+                answer = client.post("/api/takes", json=body | {"seed": number})
+                answers.append((answer.status_code, answer.json().get("take", "")))
+        return answers
+
+    with concurrent.futures.ThreadPoolExecutor(50) as pool:
+        answers = [one for answers in pool.map(page, range(50)) for one in answers]
+    accepted = [take for code, take in answers if code == 202]
+    assert len(answers) == 200
+    assert {code for code, _ in answers} <= {202, 429, 503}
+    assert len(accepted) == len(set(accepted)) >= 20
+    for take in accepted:
+        another.wait(take, "finished")
+    time.sleep(1)
+    assert server.memory_info().rss - before < 150e6
+    assert server.num_fds() <= open_before + 10
