@@ -57,10 +57,7 @@ def small_requests(client: httpx.Client, repeats: int = 20) -> dict[str, list[fl
     keys = [{"position": [0.1 * i, 0, 0.2 * i], "yaw": 5 * i} for i in range(8)]
     asked = {
         "path of a move": ("/api/path", PATH),
-        "path of 8 keys": (
-            "/api/path",
-            {"keys": [{"position": [0.1 * i, 0, 0.2 * i], "yaw": 5 * i} for i in range(8)]},
-        ),
+        "path of 8 keys": ("/api/path", {"keys": keys}),
         "blocked-out scene": ("/api/scene", {"scene": BLOCKS}),
         "picture, 240 x 160": ("/api/picture", {"scene": BLOCKS, "path": PATH, "width": 240, "height": 160}),
         "description": ("/api/describe", PATH),
@@ -99,9 +96,8 @@ def show(times: dict[str, list[float]], as_json: bool) -> None:
     if as_json:
         print(json.dumps({"median": medians, "all": times}))
         return
-    print(
-        f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, Python {platform.python_version()}"
-    )
+    load = os.getloadavg()[0]
+    print(f"{platform.machine()}, {os.cpu_count()} cores, load {load:.1f}, Python {platform.python_version()}")
     print("| what | median s | slowest s | target s |\n|---|---|---|---|")
     for name, values in times.items():
         print(f"| {name} | {medians[name]:.3f} | {max(values):.3f} | {TARGETS.get(name, '')} |")
