@@ -263,6 +263,7 @@ class TransferAsked(Asked):
     cameras: Name | None = None
     lens: LensAsked | None = None
     estimate: Literal["colmap", "embedded", "vipe"] | None = None
+    near: Annotated[float, Field(ge=1e-3, le=1e4)] | None = None
     teacher: Literal["embedded", "depth-anything", "colmap", "unik3d", "unidepth"] = "embedded"
     moves: Annotated[str, Field(max_length=LONGEST_MOVES)] | None = None
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0

@@ -107,8 +107,10 @@ def transfer_take(maker: Maker, folder: Path, asked_json: dict[str, Any]) -> Non
         estimator=None if asked.estimate is None else estimator(asked.estimate),
         lens=None if asked.lens is None else _named(asked.lens),
         move=move,
+        near=asked.near,
         seed=asked.seed,
         stage=stage,
+        say=lambda note: line.say("news", notes=[note]),
     )
     video = read_video(folder / VIDEO)
     write_thumbnail(video.frames[len(video.frames) // 2], folder / THUMBNAIL)
@@ -118,7 +120,7 @@ def transfer_take(maker: Maker, folder: Path, asked_json: dict[str, Any]) -> Non
     facts = {"width": width, "height": height, "frames": frames, "fps": video.fps}
     scores = [{"metric": UNITS.get(k, k), "value": v, "unit": "", "better": ""} for k, v in made.scores.items()]
     files = {key: name for key, name in files.items() if (folder / name).is_file()}
-    line.say("news", files=files, facts=facts, scores=scores, notes=list(made.notes))
+    line.say("news", files=files, facts=facts, scores=scores)
 
 
 def _named(lens: LensAsked) -> str:
