@@ -263,11 +263,10 @@ class Desk:
 
     def _tell_places(self) -> None:
         """Tell those whose place in the line has changed."""
-        ahead = 1 if self.current is not None else 0
-        for index, take in enumerate(self.waiting):
-            if take.place != index + ahead:
-                take.place = index + ahead
-                take.left = round((index + ahead + 1) * self.pace, 1)
+        for place, take in enumerate(self.waiting, 1):
+            if take.place != place:
+                take.place = place
+                take.left = round((place + (self.current is not None)) * self.pace, 1)
                 self.hub.tell("take", take.summary())
 
     def _say(self, state: str, words: str) -> None:

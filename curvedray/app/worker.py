@@ -18,7 +18,7 @@ from curvedray.errors import InputError
 from curvedray.extras import missing_extra
 
 log = logging.getLogger(__name__)
-NICENESS = 10
+NICENESS = 5  # its pages come first; more would starve it on a busy machine
 
 
 def work(connection: Connection, folder: Path) -> None:

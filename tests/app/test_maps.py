@@ -58,7 +58,7 @@ def test_depth_of_other_programs_needs_its_meaning_and_a_folder_is_one_map(ask, 
     name = None
     for index in range(3):
         write_png16(np.full((64, 96), 2.0 + index, np.float32), tmp_path / f"{index:04d}.png")
-        into = {} if name is None else {"into": name}
+        into: dict[str, str] = {} if name is None else {"into": name}
         name = ask.upload("map", f"{index:04d}.png", (tmp_path / f"{index:04d}.png").read_bytes(), **into)
     body = {"upload": name, "frames": 3}
     refused = ask.post("/api/map", body)
@@ -67,7 +67,7 @@ def test_depth_of_other_programs_needs_its_meaning_and_a_folder_is_one_map(ask, 
     answer = ask.post("/api/map", body | {"meaning": "radius", "scale": "mm", "frames": 9})
     assert answer.status_code == 200, answer.text
     made = fetched(ask, tmp_path, answer.json())
-    assert made.radius[:, 0, 0].tolist() == [2, 2, 2, 3, 3, 3, 4, 4, 4]
+    assert made.radius[:, 0, 0].tolist() == pytest.approx([2, 2, 2, 3, 3, 3, 4, 4, 4])
 
 
 @pytest.mark.parametrize("inverse", [False, True])
