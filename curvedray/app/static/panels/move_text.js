@@ -65,12 +65,17 @@ export function withMove(text, added, join) {
   return join === 'then' ? `${before}, then ${added}` : `${before} and ${added}`;
 }
 
-/** The text without its piece number `index`, and without the word that joined it. */
+/** The text without its piece number `index`, and without a word or bracket that then joins nothing. */
 export function withoutMove(parts, index) {
-  const kept = parts.filter((_, i) => i !== index);
-  const at = index > 0 ? index - 1 : 0;
-  const join = kept[at];
-  if (join && !join.move && /then|and/.test(join.text)) kept.splice(at, 1);
-  const text = joined(kept).replace(/\(\)/g, '').trim();
+  let text = joined(parts.filter((_, i) => i !== index));
+  for (let before = null; before !== text; ) {
+    before = text;
+    text = text
+      .replace(/(, then | and )(, then | and )/g, (_, one, other) => (one === other ? one : ', then '))
+      .replace(/\((?:, then | and )/g, '(')
+      .replace(/(?:, then | and )\)/g, ')')
+      .replace(/\(\)/g, '')
+      .replace(/^(?:, then | and )|(?:, then | and )$/g, '');
+  }
   return text || 'static';
 }

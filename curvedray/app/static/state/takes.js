@@ -7,7 +7,7 @@ const WAITS = 2000; // milliseconds before a broken stream is opened again, wher
 export class Takes extends EventTarget {
   constructor() {
     super();
-    Object.assign(this, { list: [], more: false, steps: new Map(), worker: null, online: true });
+    Object.assign(this, { list: [], more: false, steps: new Map(), whole: new Map(), worker: null, online: true });
   }
 
   async begin() {
@@ -30,6 +30,20 @@ export class Takes extends EventTarget {
 
   get(name) {
     return this.list.find(({ take }) => take === name);
+  }
+
+  /** A take with all that belongs to it: lists and events leave out its project and its paths. Null until it is here. */
+  inWhole(name) {
+    const brief = this.get(name);
+    const mark = `${brief.state} ${brief.verdict?.words ?? ''}`;
+    const known = this.whole.get(name);
+    if (known?.mark === mark) return known.take;
+    this.whole.set(name, { mark, take: null });
+    api.take(name).then((take) => {
+      this.whole.set(name, { mark, take });
+      this.tell();
+    }, () => this.whole.delete(name));
+    return null;
   }
 
   get unfinished() {

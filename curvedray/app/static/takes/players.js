@@ -10,7 +10,7 @@ export function players(videos) {
   const [lead] = players;
   const bar = h('input', { type: 'range', min: 0, max: 1000, value: 0, 'aria-label': 'Place in the video' });
   const all = (act) => players.forEach(act);
-  const toggle = button('Play', () => (lead.paused ? play() : stop()), { glyph: 'play', look: 'small', key: 'play videos' });
+  const toggle = button('Play', () => (lead.paused ? play() : stop()), { look: 'small', key: 'play videos' });
   const words = toggle.querySelector('span');
   const play = () => {
     all((video) => {

@@ -55,13 +55,15 @@ export class Room {
     if (!this.chosen.length && takes.list.length) this.chosen = [takes.list[0].take];
     this.older.hidden = !takes.more;
     refill(this.list, takes.list.map((take) => this.item(take)));
-    const wanted = this.chosen.map((name) => takes.get(name));
+    const wanted = this.chosen.map((name) => this.wholeOf(name));
     this.detail.dataset.count = wanted.length;
+    if (this.seen !== String(this.chosen)) this.detail.scrollTop = 0;
+    this.seen = String(this.chosen);
     const alone = wanted.length === 1;
     const kept = new Map();
     for (const take of wanted) {
       // Made anew only when something about the take has changed, so that videos go on playing.
-      const mark = JSON.stringify([take.state, take.step, take.place, take.files, take.verdict?.words, take.notes, alone, takes.steps.get(take.take)?.step]);
+      const mark = JSON.stringify([take.state, take.step, take.place, take.files, take.verdict?.words, Boolean(take.verdict?.recovered), Boolean(take.asked?.project), take.notes, alone, takes.steps.get(take.take)?.step]);
       const before = this.shown.get(take.take);
       kept.set(take.take, before?.mark === mark ? before : { mark, element: detailOf(this.studio, take, alone) });
     }
@@ -69,6 +71,13 @@ export class Room {
     const same = elements.length === this.detail.children.length && elements.every((element, i) => element === this.detail.children[i]);
     if (!same || !wanted.length) refill(this.detail, wanted.length ? elements : [this.none]);
     this.shown = kept;
+  }
+
+  /** A finished take with its project and its paths, once they are here; until then what the list knows. */
+  wholeOf(name) {
+    const { takes } = this.studio;
+    const brief = takes.get(name);
+    return (brief.state === 'finished' && takes.inWhole(name)) || brief;
   }
 
   item(take) {

@@ -14,12 +14,12 @@ export function badge(verdict) {
 export function verdictOf(take, { brief = false } = {}) {
   const { verdict } = take;
   if (!verdict) {
-    const waits = take.kind === 'film' && take.state === 'working';
-    return h('p', { class: 'help' }, waits ? 'The video is there; its camera is being recovered …' : '');
+    const waits = take.kind === 'film' && take.state === 'working' && take.files?.video;
+    return waits ? h('p', { class: 'help' }, 'The video is there; its camera is being recovered …') : null;
   }
   const numbers = [
     ['Turned', verdict.turned, verdict.asked_turn, '°'],
-    ['Went', verdict.went, verdict.asked_way, 'm'],
+    ['Went', verdict.went, verdict.asked_way, 'near distances'],
   ].filter(([, got]) => got !== null && got !== undefined);
   const rows = numbers.map(([words, got, asked, unit]) => [h('dt', {}, words), h('dd', {}, `${plain(got, unit === '°' ? 1 : 2)} of ${plain(asked, unit === '°' ? 1 : 2)} ${unit}`)]);
   if (verdict.degrees !== null && verdict.degrees !== undefined) rows.push([h('dt', {}, 'Off per frame'), h('dd', {}, `${plain(verdict.degrees, 1)}°`)]);
@@ -30,5 +30,5 @@ export function verdictOf(take, { brief = false } = {}) {
       : null;
   const legend = plans && h('p', { class: 'legend' }, h('span', { class: 'swatch asked' }), 'asked for', h('span', { class: 'swatch found' }), 'recovered from the video');
   const floor = !brief && verdict.floor && h('p', { class: 'help' }, `Recovered by ${verdict.estimator}. ${verdict.floor}`);
-  return h('div', { class: 'verdict' }, h('p', { class: 'verdict-words' }, badge(verdict), h('span', {}, verdict.words)), h('dl', { class: 'facts' }, rows), plans, legend, floor);
+  return h('div', { class: 'verdict' }, h('p', { class: 'verdict-words' }, badge(verdict), h('span', {}, verdict.words)), h('div', { class: 'verdict-body' }, plans && h('div', {}, plans, legend), h('div', { class: 'stack' }, h('dl', { class: 'facts' }, rows), floor)));
 }

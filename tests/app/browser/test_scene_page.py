@@ -1,0 +1,68 @@
+"""Journey: a scene is blocked out, its distances are seen in colour, a map is dropped, regions are cut."""
+
+import io
+
+import numpy as np
+
+DROP = """([name, type, code]) => {
+  const bytes = Uint8Array.from(atob(code), (i) => i.charCodeAt(0));
+  const files = new DataTransfer();
+  files.items.add(new File([bytes], name, { type }));
+  for (const kind of ['dragenter', 'dragover', 'drop'])
+    window.dispatchEvent(new DragEvent(kind, { dataTransfer: files, bubbles: true, cancelable: true }));
+}"""
+
+
+def test_scene(visit):
+    """Item 5."""
+    page = visit.page
+    visit.tab("Scene")
+    page.get_by_role("radio", name="blocked out").click()
+    visit.press("Add a ball")
+    visit.press("Add a wall")
+    visit.settle()
+    assert [i["kind"] for i in visit.tell("studio.derived.scene.blocks")] == ["box", "ball", "wall"]
+    page.get_by_role("button", name="ball 2", exact=False).click()
+    page.get_by_label("Moves right").fill("-1.5")
+    page.get_by_label("Moves right").press("Enter")
+    page.get_by_label("Right", exact=True).fill("1.2")
+    page.get_by_label("Right", exact=True).press("Enter")
+    visit.settle()
+    assert "ball 1m at right 1.2m ahead 3.5m moving left 1.5m" in visit.tell("studio.derived.scene.text")
+    text = page.get_by_label("In words")
+    text.fill("box 1x1x2m at left 2m ahead 4m; pillar at right 1m ahead 3m; wall 8x3m ahead 7m")
+    text.press("Tab")
+    page.wait_for_function("() => studio.store.project.scene.blocks[1].kind === 'pillar'")
+    page.get_by_role("radio", name="Both").click()
+    visit.settle()
+    page.wait_for_function("() => document.querySelectorAll('.scale text').length > 1")
+    box = page.locator("canvas[aria-label='Distances in colour']").bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] * 0.9)
+    reading = page.locator(".reading")
+    reading.filter(has_text=" m").wait_for()
+    assert 1 < float(reading.inner_text().removesuffix(" m")) < 4  # the ground before the camera
+    visit.picture("scene")
+    visit.press("Draw a region")
+    page.mouse.move(box["x"] + 0.2 * box["width"], box["y"] + 0.3 * box["height"])
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.6 * box["width"], box["y"] + 0.7 * box["height"], steps=4)
+    page.mouse.up()
+    np.testing.assert_allclose(visit.tell("studio.store.project.cuts[0].box"), [0.2, 0.3, 0.6, 0.7], atol=0.01)
+    visit.press("Map of the blocks")
+    page.get_by_alt_text("The map in colour", exact=False).wait_for()
+    assert visit.tell("studio.store.project.follow") == "map"
+    assert visit.tell("studio.store.project.map.valid") < 0.9  # without the region
+
+
+def test_a_map_is_dropped(visit):
+    import base64
+
+    page = visit.page
+    packed = io.BytesIO()
+    np.save(packed, np.full((17, 64, 96), 3.0, np.float32))
+    page.evaluate(DROP, ["depth.npy", "application/octet-stream", base64.b64encode(packed.getvalue()).decode()])
+    page.get_by_role("button", name="Map of distances").click()
+    page.get_by_label("What the numbers are").select_option(label="distance along each ray")
+    page.get_by_role("button", name="Read it").click()
+    page.wait_for_function("() => studio.store.project.map !== null")
+    assert visit.tell("studio.store.project.map.nearest") == 3
