@@ -1,7 +1,6 @@
 """A real browser for the studio's page: the system's Chromium, driven by Playwright."""
 
 import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -12,19 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from studio_visit import Visit, find_chromium
 
 STATIC = Path(__file__).parents[3] / "curvedray" / "app" / "static"
-NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker(pytest.mark.browser)
-
-
-def find_chromium() -> str | None:
-    return os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
 
 
 @pytest.fixture(scope="session")
@@ -58,12 +53,6 @@ def static_files() -> Iterator[str]:
 
 
 TOKEN = "for-the-tests"
-READY = """() => {
-  const { studio } = window;
-  if (!studio?.shot.ready || document.getElementById('main').hasAttribute('aria-busy')) return false;
-  const { derived, finder } = studio;
-  return !derived.paths.busy && !derived.scenes.busy && finder.painter.finished;
-}"""
 
 
 @pytest.fixture(scope="session")
@@ -80,55 +69,6 @@ def studio_address(tmp_path_factory) -> Iterator[str]:
     yield address
     server.terminate()
     server.wait(timeout=30)
-
-
-class Visit:
-    """A page of the studio that fails the test on any error in its console and any request to elsewhere."""
-
-    def __init__(self, browser: Any, address: str, **context: Any):
-        self.wrong: list[str] = []
-        self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **context})
-        self.page = self.context.new_page()
-        self.page.set_default_timeout(60_000)
-        origin = address.split("/?")[0]
-        self.page.on(
-            "console", lambda said: self.wrong.append(f"console: {said.text}") if said.type == "error" else None
-        )
-        self.page.on("pageerror", lambda error: self.wrong.append(f"error: {error}"))
-        self.page.on("request", lambda request: self._check(request.url, origin))
-        self.page.goto(address)
-        self.settle()
-
-    def _check(self, url: str, origin: str) -> None:
-        if not url.startswith((origin, "blob:", "data:")):
-            self.wrong.append(f"foreign request: {url}")
-
-    def settle(self) -> None:
-        """Until nothing is asked of the server and the fine picture is drawn."""
-        self.page.wait_for_timeout(150)
-        self.page.wait_for_function(READY, timeout=60_000)
-
-    def tell(self, expression: str) -> Any:
-        """What the page's own state says: an expression of `studio`."""
-        return self.page.evaluate(f"() => {{ const {{ studio }} = window; return {expression}; }}")
-
-    def tab(self, name: str) -> None:
-        self.page.get_by_role("tab", name=name).click()
-
-    def press(self, name: str) -> None:
-        self.page.get_by_role("button", name=name, exact=True).first.click()
-
-    def picture(self, name: str) -> None:
-        """A screenshot for the documentation, where STUDIO_PICTURES names its folder."""
-        folder = os.environ.get("STUDIO_PICTURES")
-        if folder:
-            self.page.wait_for_timeout(800)  # the film strip
-            self.settle()
-            self.page.screenshot(path=str(Path(folder) / f"{name}.png"))
-
-    def end(self) -> None:
-        self.context.close()
-        assert self.wrong == []
 
 
 @pytest.fixture

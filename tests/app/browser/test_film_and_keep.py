@@ -69,7 +69,7 @@ def test_keep(visit, tmp_path):
     page.get_by_role("button", name="Reopen").click()
     visit.settle()
     visit.tab("Path")
-    page.get_by_label("Format").select_option("\"nerfstudio\"")
+    page.get_by_label("Format").select_option('"nerfstudio"')
     visit.press("Download the path")
     with page.expect_download() as straight:
         page.get_by_role("button", name="Write it").click()
@@ -111,5 +111,7 @@ def test_footage(visit, tmp_path):
     page.wait_for_function("() => studio.panels.footage.video !== null")
     visit.picture("footage")
     page.get_by_role("button", name="Score it").click()
-    page.wait_for_function("() => studio.takes.list[0].kind === 'score' && studio.takes.list[0].state === 'finished'", timeout=LONG)
+    page.wait_for_function(
+        "() => studio.takes.list[0].kind === 'score' && studio.takes.list[0].state === 'finished'", timeout=LONG
+    )
     page.locator(".scores tr").first.wait_for()

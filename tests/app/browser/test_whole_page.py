@@ -1,7 +1,6 @@
 """The page as a whole: the keyboard alone, names for screen readers, a tablet, light and dark, no WebGL, doctor."""
 
 import pytest
-
 from studio_visit import Visit, find_chromium
 
 UNNAMED = """() => [...document.querySelectorAll('button, input, select, textarea, [role=slider], canvas')]
@@ -11,7 +10,7 @@ UNNAMED = """() => [...document.querySelectorAll('button, input, select, textare
 OUTSIDE = """() => {
   const wide = document.documentElement.clientWidth;
   return [...document.querySelectorAll('button, input, select, textarea, h2, h3, p')]
-    .filter((i) => i.offsetParent !== null && !i.closest('.track, [role=tablist], .hidden') && !i.classList.contains('skip'))
+    .filter((i) => i.offsetParent !== null && !i.closest('.track, [role=tablist], .hidden, .skip'))
     .filter((i) => i.getBoundingClientRect().right > wide + 1)
     .map((i) => i.outerHTML.slice(0, 120));
 }"""

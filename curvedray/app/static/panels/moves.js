@@ -12,7 +12,7 @@ const LARGEST = { deg: 360, near: 3, m: 10, x: 4 };
 export class MovesPanel {
   constructor(studio) {
     Object.assign(this, { studio, join: 'then', cards: '' });
-    this.type = debounced((text) => this.write(text), 350);
+    this.type = debounced((text) => this.write(text, 'typing'), 350);
     this.build();
   }
 
@@ -26,6 +26,8 @@ export class MovesPanel {
   }
 
   write(text, kind = null) {
+    this.type.cancel();
+    if (this.path.kind === 'moves' && this.path.moves === text) return;
     this.studio.store.edit((project) => Object.assign(project.path, { kind: 'moves', moves: text }), kind);
   }
 

@@ -232,9 +232,11 @@ export class Stage {
     };
     let drag = null;
     this.canvas.addEventListener('pointerdown', (event) => {
-      if (this.gizmo.axis !== null) return;
       const hit = found(event);
-      if (!hit) return;
+      const { key } = this.studio.shot;
+      const another = hit?.key !== undefined && hit.key !== key; // under the arrows of the selected one
+      if (!hit || (this.gizmo.axis !== null && !another)) return;
+      event.stopImmediatePropagation();
       this.controls.enabled = false;
       this.canvas.setPointerCapture(event.pointerId);
       if (hit.key !== undefined) this.studio.shot.select(hit.key);

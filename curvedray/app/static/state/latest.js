@@ -31,8 +31,10 @@ export class Latest {
 /** Call `act` once nothing was asked for `milliseconds`. */
 export function debounced(act, milliseconds) {
   let timer = 0;
-  return (...given) => {
+  const later = (...given) => {
     clearTimeout(timer);
     timer = setTimeout(() => act(...given), milliseconds);
   };
+  later.cancel = () => clearTimeout(timer);
+  return later;
 }

@@ -36,15 +36,16 @@ export function number(label, get, set, { min, max, step = 'any', unit = '', dig
     'data-key': key ?? label,
     onchange: () => {
       const typed = input.value.trim();
-      if (typed === '') empty === null ? update() : set(null);
-      else if (Number.isFinite(Number(typed))) set(clamp(Number(typed), min ?? -Infinity, max ?? Infinity));
+      if (typed === '' && empty !== null) set(null);
+      else if (typed !== '' && Number.isFinite(Number(typed))) set(clamp(Number(typed), min ?? -Infinity, max ?? Infinity));
+      show();
     },
   });
-  const update = () => {
+  const show = () => {
     const value = get();
-    const text = value === null || value === undefined ? '' : plain(value, digits);
-    if (!busyWith(input) || Number(input.value) !== Number(text)) input.value = text;
+    input.value = value === null || value === undefined ? '' : plain(value, digits);
   };
+  const update = () => !busyWith(input) && show(); // never under the fingers of who types
   const element = h('div', { class: 'field number' }, h('label', { for: id }, label), h('span', { class: 'with-unit' }, input, unit && h('span', { class: 'unit' }, unit)));
   update();
   return { element, update, input };
@@ -54,10 +55,7 @@ export function number(label, get, set, { min, max, step = 'any', unit = '', dig
 export function slider(label, get, set, { min, max, step, unit = '', digits = 2, key } = {}) {
   const id = freshId('slider');
   const range = h('input', { type: 'range', id, min, max, step, 'data-key': key ?? label });
-  range.addEventListener('input', () => {
-    typed.update();
-    set(Number(range.value), false);
-  });
+  range.addEventListener('input', () => set(Number(range.value), false));
   range.addEventListener('change', () => set(Number(range.value), true));
   const typed = number(`${label}, typed`, get, (value) => set(value, true), { min, max, step: 'any', unit, digits, key: `${key ?? label} typed` });
   typed.element.querySelector('label').className = 'hidden';
