@@ -1,5 +1,6 @@
 """The studio's page in a browser, for the tests of tests/app/browser."""
 
+import io
 import os
 import shutil
 from pathlib import Path
@@ -68,8 +69,11 @@ class Visit:
         folder = os.environ.get("STUDIO_PICTURES")
         if folder:
             self.rest()
-            self.page.screenshot(path=str(Path(folder) / f"{name}.png"))
+            from PIL import Image
+
+            picture = Image.open(io.BytesIO(self.page.screenshot())).convert("RGB")
+            picture.quantize(256, dither=Image.Dither.NONE).save(Path(folder) / f"{name}.png", optimize=True)
 
     def end(self) -> None:
         self.context.close()
-        assert self.wrong == []
+        assert not self.wrong, self.wrong

@@ -57,7 +57,10 @@ TOKEN = "for-the-tests"
 
 @pytest.fixture(scope="session")
 def studio_address(tmp_path_factory) -> Iterator[str]:
-    """A studio of its own, as `curvedray app` starts it; the address holds the token."""
+    """A studio of its own, as `curvedray app` starts it, or one at STUDIO_ADDRESS; the address holds the token."""
+    if "STUDIO_ADDRESS" in os.environ:
+        yield os.environ["STUDIO_ADDRESS"]
+        return
     folder = tmp_path_factory.mktemp("studio")
     words = ["app", "--no-browser", "--port", "0", "--folder", str(folder), "--token", TOKEN]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}

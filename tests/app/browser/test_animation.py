@@ -1,4 +1,4 @@
-"""The README's animation: the dial is turned to a fisheye, the clip is played. Made where STUDIO_PICTURES names a folder."""
+"""The README's animation: the dial is turned to a fisheye, the clip is played. Made where STUDIO_PICTURES is set."""
 
 import io
 import os

@@ -78,7 +78,6 @@ def test_keep(visit, tmp_path):
     asked = np.array(visit.tell("studio.derived.path.poses")).reshape(-1, 4, 4)
     near = visit.tell("studio.derived.path.near")
     assert np.abs(other.world_from_camera[:, :3, 3].numpy() - asked[:, :3, 3]).max() < 1e-4 * near
-    visit.picture("export")
     page.locator("#camera-file").set_input_files(tmp_path / "path.json")
     page.wait_for_function("() => studio.store.project.path.kind === 'upload'")
     visit.settle()
@@ -109,7 +108,6 @@ def test_footage(visit, tmp_path):
     visit.tab("Footage")
     page.get_by_label("A video").set_input_files(tmp_path / "mine.mp4")
     page.wait_for_function("() => studio.panels.footage.video !== null")
-    visit.picture("footage")
     page.get_by_role("button", name="Score it").click()
     page.wait_for_function(
         "() => studio.takes.list[0].kind === 'score' && studio.takes.list[0].state === 'finished'", timeout=LONG

@@ -142,10 +142,10 @@ def test_path(visit):
     visit.settle()
     visit.picture("fly")
     page.keyboard.press("Enter")
+    page.get_by_text("Keyframe 5 recorded.").wait_for()
     page.keyboard.press("Escape")
     visit.settle()
     assert visit.tell("studio.store.project.path.keys.length") == 5
-    assert "Keyframe 5 recorded." in page.locator("#notices").inner_text()
 
 
 def test_timeline(visit):

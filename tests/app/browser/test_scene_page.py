@@ -29,7 +29,7 @@ def test_scene(visit):
     page.get_by_label("Right", exact=True).press("Enter")
     visit.settle()
     assert "ball 1m at right 1.2m ahead 3.5m moving left 1.5m" in visit.tell("studio.derived.scene.text")
-    text = page.get_by_label("In words")
+    text = page.locator("[data-key='blocks text']")
     text.fill("box 1x1x2m at left 2m ahead 4m; pillar at right 1m ahead 3m; wall 8x3m ahead 7m")
     text.press("Tab")
     page.wait_for_function("() => studio.store.project.scene.blocks[1].kind === 'pillar'")

@@ -14,7 +14,7 @@ export class FootagePanel {
 
   build() {
     const { studio } = this;
-    this.file = h('input', { type: 'file', class: 'hidden', accept: 'video/*', 'aria-label': 'A video', onchange: () => this.bring(this.file.files[0]).then(() => (this.file.value = '')) });
+    this.file = h('input', { type: 'file', class: 'hidden', tabindex: -1, accept: 'video/*', 'aria-label': 'A video', onchange: () => this.bring(this.file.files[0]).then(() => (this.file.value = '')) });
     this.preview = h('video', { muted: true, loop: true, controls: true, playsinline: true, hidden: true });
     this.name = h('p', { class: 'help' }, 'No video yet.');
     const against = () => [['own', 'the cameras in its own recipe'], ['path', 'the path on this page']];

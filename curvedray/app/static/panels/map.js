@@ -11,7 +11,7 @@ import { distanceScale } from '../view/scale.js';
 export class MapPanel {
   constructor(studio) {
     this.studio = studio;
-    this.file = h('input', { type: 'file', class: 'hidden', multiple: true, 'aria-label': 'A map or depth video', onchange: () => this.bring([...this.file.files]).then(() => (this.file.value = '')) });
+    this.file = h('input', { type: 'file', class: 'hidden', tabindex: -1, multiple: true, 'aria-label': 'A map or depth video', onchange: () => this.bring([...this.file.files]).then(() => (this.file.value = '')) });
     this.picture = h('img', { class: 'map-picture', alt: 'The map in colour, at the playhead' });
     this.scale = h('div');
     this.words = h('p', { class: 'help' });

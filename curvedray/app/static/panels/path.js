@@ -30,7 +30,7 @@ export class PathPanel {
     }, { key: 'export format' });
     this.units = choice('Lengths in', () => [['metric', 'metres'], ['near', 'near distances']], () => this.unit, (unit) => (this.unit = unit));
     this.convention = h('p', { class: 'help' });
-    this.file = h('input', { type: 'file', id: 'camera-file', class: 'hidden', multiple: true, onchange: () => this.studio.drops.cameras([...this.file.files]).then(() => (this.file.value = '')) });
+    this.file = h('input', { type: 'file', id: 'camera-file', class: 'hidden', tabindex: -1, 'aria-label': 'A camera file', multiple: true, onchange: () => this.studio.drops.cameras([...this.file.files]).then(() => (this.file.value = '')) });
     this.imported = h('p', { class: 'help' });
     this.element = h(
       'div',

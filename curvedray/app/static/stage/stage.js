@@ -45,12 +45,11 @@ export class Stage {
   build() {
     this.holder = h('div', { class: 'stage-holder' }, this.canvas);
     this.tools = segmented('Drag to', [['translate', 'Move'], ['rotate', 'Turn']], () => this.tool, (tool) => this.use(tool), { hideLabel: true });
-    this.open = button('Edit as keyframes', () => this.studio.edits.open(), { title: 'Make keyframes of this move, to drag them' });
     this.hint = h('p', { class: 'caption' });
     this.element = h(
       'section',
       { class: 'view stage', 'aria-label': 'Set and path' },
-      h('header', {}, h('h2', {}, 'Set and path'), this.tools.element, h('span', { class: 'spacer' }), this.open, button('', () => this.fromAbove(), { glyph: 'down', label: 'Look from above' })),
+      h('header', {}, h('h2', {}, 'Set and path'), this.tools.element, h('span', { class: 'spacer' }), button('', () => this.fromAbove(), { glyph: 'down', label: 'Look from above' })),
       this.holder,
       h('footer', {}, this.hint),
     );
@@ -119,10 +118,9 @@ export class Stage {
     });
     this.drawPath(colours);
     const keyed = store.project.path.kind === 'keys';
-    this.open.hidden = keyed;
     this.hint.textContent = keyed
       ? 'Drag a keyframe along the floor, with Shift up and down; arrows move or turn the selected one.'
-      : 'Drag to look around, scroll to come nearer.';
+      : 'Drag to look around, scroll to come nearer. To drag the path, edit it as keyframes (below).';
     this.aimGizmo();
   }
 

@@ -4,8 +4,10 @@ const SVG = 'http://www.w3.org/2000/svg';
 
 function fill(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes ?? {})) {
-    if (value === null || value === undefined || value === false) continue;
-    if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
+    if (value === null || value === undefined) continue;
+    if (name.startsWith('aria-')) element.setAttribute(name, String(value));
+    else if (value === false) continue;
+    else if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
     else if (name === 'class') element.setAttribute('class', value);
     else if (name === 'value') element.value = value;
     else element.setAttribute(name, value === true ? '' : value);
@@ -29,7 +31,7 @@ export const freshId = (word) => `${word}-${++serial}`;
 export function refill(element, ...children) {
   const key = element.contains(document.activeElement) ? document.activeElement.dataset.key : null;
   element.replaceChildren(...children.flat(3).filter(Boolean));
-  if (key) element.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus();
+  if (key) element.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus({ preventScroll: true });
 }
 
 export const clamp = (value, low, high) => Math.min(high, Math.max(low, value));

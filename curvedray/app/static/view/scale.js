@@ -7,11 +7,11 @@ export function ticks(low, high) {
   const inside = [];
   for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power++)
     for (const i of [1, 2, 5]) if (low <= i * 10 ** power && i * 10 ** power <= high) inside.push(i * 10 ** power);
-  return inside.length > 1 ? inside : [low, high];
+  return inside.length > 1 ? inside : [...new Set([low, high])];
 }
 
 export function distanceScale([low, high], colours) {
-  const share = (metres) => Math.log(metres / low) / Math.log(high / low);
+  const share = (metres) => (high > low ? Math.log(metres / low) / Math.log(high / low) : 0.5);
   const steps = Array.from({ length: 64 }, (_, i) => colours[Math.round((i * 255) / 63)]);
   const bars = steps.map(([r, g, b], i) => s('rect', { x: i * 5, y: 2, width: 5.2, height: 10, fill: `rgb(${r},${g},${b})` }));
   const marks = ticks(low, high).map((metres) => {
