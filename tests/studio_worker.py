@@ -6,23 +6,23 @@ import time
 from pathlib import Path
 from typing import Any
 
-from curvedray.app.line import Cancelled, Line
+from curvedray.app.worker_channel import Cancelled, Channel
 
 
 def quick_worker(connection: Any, folder: Path) -> None:
     """Makes takes of three steps; prompts say what befalls it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    line = Line(connection)
-    line.say("ready")
+    channel = Channel(connection)
+    channel.say("ready")
     while True:
-        job = line.next()
+        job = channel.next()
         prompt, take = job["asked"]["prompt"], folder / "takes" / job["do"]
         try:
             for step in range(3):
-                line.say("step", step=step + 1, steps=3, picture=b"\xff\xd8\xff", frames=1)
+                channel.say("step", step=step + 1, steps=3, picture=b"\xff\xd8\xff", frames=1)
                 while "wait" in prompt:
                     time.sleep(0.01)
-                    line.check()
+                    channel.check()
                 if "deaf" in prompt:
                     time.sleep(3600)
                 if "crash" in prompt and ("always" in prompt or not (take / "crashed").exists()):
@@ -31,9 +31,9 @@ def quick_worker(connection: Any, folder: Path) -> None:
             if "fail" in prompt:
                 raise ValueError("no such colour")
             (take / "film.mp4").write_bytes(b"video")
-            line.say("news", files={"video": "film.mp4"}, facts={"command": "curvedray generate"})
-            line.say("finished")
+            channel.say("news", files={"video": "film.mp4"}, facts={"command": "curvedray generate"})
+            channel.say("finished")
         except Cancelled:
-            line.say("cancelled")
+            channel.say("cancelled")
         except ValueError as error:
-            line.say("failed", words=str(error))
+            channel.say("failed", words=str(error))

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from curvedray.app.asking import PathAsked
 from curvedray.app.lenses import lens_of
+from curvedray.app.requests import PathAsked
 from curvedray.app.uploads import Uploads
 from curvedray.cameras import Cameras
 from curvedray.cameras.angles import yaw_pitch_roll

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import AsyncIterator
 from typing import Any
 
-from curvedray.app.calls import Refused
+from curvedray.app.answering import Refused
 from curvedray.app.limits import MOST_LISTENERS
 
 KEPT = 500  # events that a page may have missed

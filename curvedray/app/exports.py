@@ -7,9 +7,9 @@ from pathlib import Path
 
 from starlette.responses import Response
 
-from curvedray.app.asking import ExportAsked
-from curvedray.app.calls import collected_notes, notes_header
+from curvedray.app.answering import collected_notes, notes_header
 from curvedray.app.paths import path_of
+from curvedray.app.requests import ExportAsked
 from curvedray.app.uploads import Uploads
 from curvedray.errors import InputError
 from curvedray.formats import FORMATS, write_cameras

@@ -9,8 +9,8 @@ from typing import Any, get_args
 import curvedray
 from curvedray.adapter.file import parsed_header
 from curvedray.app import limits
-from curvedray.app.asking import LensAsked
 from curvedray.app.lenses import lens_of
+from curvedray.app.requests import LensAsked
 from curvedray.cameras.lens_table import LENSES
 from curvedray.errors import InputError
 from curvedray.formats.options import Option

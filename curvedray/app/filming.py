@@ -12,13 +12,13 @@ from jaxtyping import UInt8
 from PIL import Image
 from torch import Tensor
 
-from curvedray.app.asking import FilmAsked
-from curvedray.app.calls import collected_notes
-from curvedray.app.maker import Maker, estimator, with_map
+from curvedray.app.answering import collected_notes
 from curvedray.app.maps import block_map, cut, distance_frames
 from curvedray.app.paths import PathMade, path_of, says_metres
+from curvedray.app.requests import FilmAsked
 from curvedray.app.scenes import blocks_near, blocks_of
 from curvedray.app.verdict import verdict_of
+from curvedray.app.worker_models import WorkerModels, estimator, with_map
 from curvedray.cameras import Cameras
 from curvedray.errors import InputError
 from curvedray.evaluate.estimators import Estimate, choose_estimator
@@ -59,51 +59,51 @@ class Planned:
     by_words: bool  # whether the command line can say the path and the lens
 
 
-def film_take(maker: Maker, folder: Path, asked_json: dict[str, Any]) -> None:
+def film_take(models: WorkerModels, folder: Path, asked_json: dict[str, Any]) -> None:
     asked = FilmAsked.model_validate(asked_json)
-    line = maker.line
+    channel = models.channel
     with collected_notes() as said:
-        plan = planned(maker, folder, asked)
+        plan = planned(models, folder, asked)
     shot = plan.recipe.shot
-    line.say("news", doing="denoising", facts=facts(plan), notes=[*plan.path.notes, *shot.notices, *said])
+    channel.say("news", doing="denoising", facts=facts(plan), notes=[*plan.path.notes, *shot.notices, *said])
 
     def after_step(model: VideoModel, step: int, timestep: float, tensors: dict[str, Tensor]) -> None:
-        line.check()
+        channel.check()
         picture, frames = step_picture(model, tensors["clean"])
-        line.say("step", step=step + 1, steps=shot.settings.steps, picture=picture, frames=frames)
-        line.check()
+        channel.say("step", step=step + 1, steps=shot.settings.steps, picture=picture, frames=frames)
+        channel.check()
 
     made = film(plan.parts, shot, after_step)
-    line.check()
+    channel.check()
     write_film(made, plan.recipe, folder / VIDEO)
     seen = enlarged(made.frames, shot.settings.zoom)
     write_thumbnail(seen[len(seen) // 2], folder / THUMBNAIL)
-    line.say("news", doing="drawing", files={"video": VIDEO, "thumbnail": THUMBNAIL})
-    line.say("news", doing="judging", files=_write_rest(plan, made, seen, folder))
-    line.check()
-    line.say("news", verdict=_judged(plan, made, folder / VIDEO))
+    channel.say("news", doing="drawing", files={"video": VIDEO, "thumbnail": THUMBNAIL})
+    channel.say("news", doing="judging", files=_write_rest(plan, made, seen, folder))
+    channel.check()
+    channel.say("news", verdict=_judged(plan, made, folder / VIDEO))
 
 
-def planned(maker: Maker, folder: Path, asked: FilmAsked) -> Planned:
+def planned(models: WorkerModels, folder: Path, asked: FilmAsked) -> Planned:
     """Resolve what was asked as `curvedray generate` does, so that the command makes the same bytes."""
     near = asked.path.near
     has_blocks = asked.scene is not None and asked.scene.is_blocks and bool(blocks_of(asked.scene))
     if has_blocks and asked.map is not None:
         raise InputError("distances", "a blocked-out scene or a map", "both")
-    path = path_of(asked.path, maker.uploads)
+    path = path_of(asked.path, models.uploads)
     map: RadialMap | None = None
     if has_blocks:
         assert asked.scene is not None
         near = blocks_near(block_scene(blocks_of(asked.scene), asked.scene.eye), path.cameras.frame_lens[0])
-        path = path_of(asked.path.model_copy(update={"near": near}), maker.uploads)
+        path = path_of(asked.path.model_copy(update={"near": near}), models.uploads)
         map = block_map(asked.scene, path.cameras)
     elif asked.map is not None:
-        map = read_radial_map(maker.maps.file(asked.map))
+        map = read_radial_map(models.maps.file(asked.map))
         near = map.near
-        path = path_of(asked.path.model_copy(update={"near": near}), maker.uploads)
+        path = path_of(asked.path.model_copy(update={"near": near}), models.uploads)
     elif asked.cuts:
         raise InputError("cuts", "a map or a blocked-out scene to cut regions from", "neither")
-    parts = maker.parts_for(asked.model, asked.adapter, follows_map=map is not None)
+    parts = models.parts_for(asked.model, asked.adapter, follows_map=map is not None)
     if map is not None:
         map, parts = _kept(cut(map, asked.cuts), parts, folder)
     by_words = path.step is not None and path.lens_name is not None

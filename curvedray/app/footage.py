@@ -5,12 +5,12 @@ from typing import Any
 
 import torch
 
-from curvedray.app.asking import LensAsked, ScoreAsked, TransferAsked
 from curvedray.app.filming import THUMBNAIL, VIDEO, write_thumbnail
 from curvedray.app.lenses import name_of
-from curvedray.app.maker import Maker, estimator
 from curvedray.app.paths import path_of, understood
+from curvedray.app.requests import LensAsked, ScoreAsked, TransferAsked
 from curvedray.app.verdict import Verdict, verdict_of
+from curvedray.app.worker_models import WorkerModels, estimator
 from curvedray.cameras import Cameras, Lens
 from curvedray.errors import InputError
 from curvedray.evaluate.estimators import Estimate, Estimator, choose_estimator, usual_stride
@@ -28,39 +28,39 @@ ASKED = "asked" + CAMERAS
 UNITS = {"silog": "SILog", "abs_rel": "AbsRel", "delta_1": "delta_1", "scale_jitter": "scale jitter"}
 
 
-def score_take(maker: Maker, folder: Path, asked_json: dict[str, Any]) -> None:
+def score_take(models: WorkerModels, folder: Path, asked_json: dict[str, Any]) -> None:
     """Where was the camera in a video, and is that where it was asked to be?"""
-    asked, line = ScoreAsked.model_validate(asked_json), maker.line
-    source = maker.uploads.path(asked.upload, "video")
+    asked, channel = ScoreAsked.model_validate(asked_json), models.channel
+    source = models.uploads.path(asked.upload, "video")
     video = read_video(source)
     write_thumbnail(video.frames[len(video.frames) // 2], folder / THUMBNAIL)
     frames, height, width, _ = video.frames.shape
     facts = {"width": width, "height": height, "frames": frames, "fps": video.fps, "source": source.name}
     judge = estimator(asked.estimator or choose_estimator([source]))
-    line.say("news", doing=f"recovering by {judge.name}", files={"thumbnail": THUMBNAIL}, facts=facts)
-    line.check()
-    cameras = _cameras_asked(maker, asked, folder, source, (frames, width, height))
+    channel.say("news", doing=f"recovering by {judge.name}", files={"thumbnail": THUMBNAIL}, facts=facts)
+    channel.check()
+    cameras = _cameras_asked(models, asked, folder, source, (frames, width, height))
     stride = usual_stride(judge.name) if asked.stride is None else asked.stride
     options = {} if asked.lens is None else {"lens": _named(asked.lens)}
     result = score_clip(Job("take", source, cameras), judge, stride, **options)
-    line.check()
+    channel.check()
     if result.failure:
         raise InputError(source.name, "a video whose camera can be recovered", result.failure)
     names = ("metric", "value", "unit", "better")
     scores = [{name: getattr(score, name) for name in names} for score in result.scores]
     notes = [words for words in (result.note, result.suspect) if words]
-    line.say("news", scores=scores, notes=notes, verdict=_verdict(result, judge))
+    channel.say("news", scores=scores, notes=notes, verdict=_verdict(result, judge))
 
 
 def _cameras_asked(
-    maker: Maker, asked: ScoreAsked, folder: Path, source: Path, shape: tuple[int, int, int]
+    models: WorkerModels, asked: ScoreAsked, folder: Path, source: Path, shape: tuple[int, int, int]
 ) -> Path | None:
     """The camera file of what was asked: uploaded, made of a path, or taken from the video's own recipe."""
     if asked.cameras is not None:
-        return maker.uploads.path(asked.cameras, "cameras")
+        return models.uploads.path(asked.cameras, "cameras")
     if asked.path is not None:
         fitted = {"frames": shape[0], "width": shape[1], "height": shape[2]}
-        write_cameras(path_of(asked.path.model_copy(update=fitted), maker.uploads).cameras, folder / ASKED)
+        write_cameras(path_of(asked.path.model_copy(update=fitted), models.uploads).cameras, folder / ASKED)
         return folder / ASKED
     try:
         write_cameras(read_recipe(source).shot.cameras, folder / ASKED)
@@ -86,31 +86,31 @@ def _verdict(result: ClipResult, judge: Estimator) -> dict[str, Any] | None:
     return verdict.to_json()
 
 
-def transfer_take(maker: Maker, folder: Path, asked_json: dict[str, Any]) -> None:
+def transfer_take(models: WorkerModels, folder: Path, asked_json: dict[str, Any]) -> None:
     """A source's motion and layout, filmed again with another prompt."""
-    asked, line = TransferAsked.model_validate(asked_json), maker.line
-    source = maker.uploads.path(asked.upload, "video")
+    asked, channel = TransferAsked.model_validate(asked_json), models.channel
+    source = models.uploads.path(asked.upload, "video")
     move = None if asked.moves is None else str(understood(asked.moves)[0])
 
     def stage(done: int, total: int, words: str) -> None:
-        line.check()
-        line.say("news", doing=words)
+        channel.check()
+        channel.say("news", doing=words)
 
-    line.say("news", doing="loading", facts={"source": source.name, "moves": move})
+    channel.say("news", doing="loading", facts={"source": source.name, "moves": move})
     made = transfer(
         source,
         asked.prompt,
-        maker.parts_for("embedded", "embedded-map", follows_map=True),
+        models.parts_for("embedded", "embedded-map", follows_map=True),
         make_teacher(asked.teacher),
         folder / VIDEO,
-        cameras=None if asked.cameras is None else maker.uploads.path(asked.cameras, "cameras"),
+        cameras=None if asked.cameras is None else models.uploads.path(asked.cameras, "cameras"),
         estimator=None if asked.estimate is None else estimator(asked.estimate),
         lens=None if asked.lens is None else _named(asked.lens),
         move=move,
         near=asked.near,
         seed=asked.seed,
         stage=stage,
-        say=lambda note: line.say("news", notes=[note]),
+        say=lambda note: channel.say("news", notes=[note]),
     )
     video = read_video(folder / VIDEO)
     write_thumbnail(video.frames[len(video.frames) // 2], folder / THUMBNAIL)
@@ -120,7 +120,7 @@ def transfer_take(maker: Maker, folder: Path, asked_json: dict[str, Any]) -> Non
     facts = {"width": width, "height": height, "frames": frames, "fps": video.fps}
     scores = [{"metric": UNITS.get(k, k), "value": v, "unit": "", "better": ""} for k, v in made.scores.items()]
     files = {key: name for key, name in files.items() if (folder / name).is_file()}
-    line.say("news", files=files, facts=facts, scores=scores)
+    channel.say("news", files=files, facts=facts, scores=scores)
 
 
 def _named(lens: LensAsked) -> str:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import torch
 
-from curvedray.app.asking import LensAsked
+from curvedray.app.requests import LensAsked
 from curvedray.cameras import Lens
 from curvedray.cameras.named_lenses import named_lens
 from curvedray.moves.move import plain

@@ -7,11 +7,11 @@ from typing import Any
 import torch
 from PIL import Image
 
-from curvedray.app.asking import CutAsked, MapAsked, SceneAsked
-from curvedray.app.calls import Refused
+from curvedray.app.answering import Refused
 from curvedray.app.lenses import lens_of
 from curvedray.app.names import folder_named, new_name
 from curvedray.app.paths import path_of
+from curvedray.app.requests import CutAsked, MapAsked, SceneAsked
 from curvedray.app.scenes import blocks_of
 from curvedray.app.uploads import Uploads
 from curvedray.cameras import Cameras, TokenGrid

@@ -5,8 +5,8 @@ import secrets
 from datetime import UTC, datetime
 from pathlib import Path
 
-from curvedray.app.asking import ID
-from curvedray.app.calls import Refused
+from curvedray.app.answering import Refused
+from curvedray.app.requests import ID
 
 
 def new_name() -> str:

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from curvedray.app.asking import KeyAsked, LensAsked, PathAsked
 from curvedray.app.camera_files import read_path
 from curvedray.app.lenses import USUAL, lens_of, name_of
+from curvedray.app.requests import KeyAsked, LensAsked, PathAsked
 from curvedray.app.uploads import Uploads
 from curvedray.cameras import Cameras, Lens
 from curvedray.cameras.angles import yaw_pitch_roll

@@ -8,9 +8,9 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from curvedray.app.asking import Asked
-from curvedray.app.calls import Refused
+from curvedray.app.answering import Refused
 from curvedray.app.names import said
+from curvedray.app.requests import Asked
 from curvedray.files import whole_file
 from curvedray.inputs import read_json
 

@@ -11,8 +11,8 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from curvedray.app import asking
-from curvedray.app.calls import Refused, answering, body_of, collected_notes, notes_header
+from curvedray.app import requests
+from curvedray.app.answering import Refused, answering, body_of, collected_notes, notes_header
 from curvedray.app.camera_files import read_file
 from curvedray.app.exports import exported
 from curvedray.app.facts import facts
@@ -26,15 +26,15 @@ from curvedray.doctor import examine
 
 def routes(studio: Studio) -> list[Route]:
     computed = [
-        _computed(studio, "/api/path", asking.PathAsked, _path),
-        _computed(studio, "/api/keys", asking.KeysAsked, _keys),
-        _computed(studio, "/api/describe", asking.PathAsked, lambda s, asked: described(asked, s.uploads)),
-        _computed(studio, "/api/scene", asking.SceneLook, lambda s, asked: scene_json(asked)),
-        _computed(studio, "/api/check", asking.CheckAsked, _check),
-        _computed(studio, "/api/import", asking.ImportAsked, _import),
-        _computed(studio, "/api/map", asking.MapAsked, lambda s, asked: s.maps.make(asked, s.uploads)),
-        _drawn(studio, "/api/picture", asking.PictureAsked, _picture),
-        _drawn(studio, "/api/export", asking.ExportAsked, lambda s, asked: exported(asked, s.uploads)),
+        _computed(studio, "/api/path", requests.PathAsked, _path),
+        _computed(studio, "/api/keys", requests.KeysAsked, _keys),
+        _computed(studio, "/api/describe", requests.PathAsked, lambda s, asked: described(asked, s.uploads)),
+        _computed(studio, "/api/scene", requests.SceneLook, lambda s, asked: scene_json(asked)),
+        _computed(studio, "/api/check", requests.CheckAsked, _check),
+        _computed(studio, "/api/import", requests.ImportAsked, _import),
+        _computed(studio, "/api/map", requests.MapAsked, lambda s, asked: s.maps.make(asked, s.uploads)),
+        _drawn(studio, "/api/picture", requests.PictureAsked, _picture),
+        _drawn(studio, "/api/export", requests.ExportAsked, lambda s, asked: exported(asked, s.uploads)),
     ]
 
     async def start(request: Request) -> Response:
@@ -118,27 +118,27 @@ def _drawn(studio: Studio, path: str, model: type[BaseModel], work: Callable[[St
     return Route(path, answering(endpoint), methods=["POST"])
 
 
-def _path(studio: Studio, asked: asking.PathAsked) -> dict:
+def _path(studio: Studio, asked: requests.PathAsked) -> dict:
     return path_json(path_of(asked, studio.uploads), asked)
 
 
-def _import(studio: Studio, asked: asking.ImportAsked) -> dict:
+def _import(studio: Studio, asked: requests.ImportAsked) -> dict:
     raw, format, reason = read_file(asked.path.model_copy(update={"lens": None}), studio.uploads)
     path = asked.path.model_copy(update={"format": format})
     facts = {"format": format, "reason": reason, "file_frames": len(raw), "file_unit": raw.unit}
     return path_json(path_of(path, studio.uploads), path) | facts
 
 
-def _keys(studio: Studio, asked: asking.KeysAsked) -> dict:
+def _keys(studio: Studio, asked: requests.KeysAsked) -> dict:
     return {"keys": keys_of(asked.path, asked.count, studio.uploads)}
 
 
-def _check(studio: Studio, asked: asking.CheckAsked) -> dict:
+def _check(studio: Studio, asked: requests.CheckAsked) -> dict:
     words = clearance(asked.scene, path_of(asked.path, studio.uploads).cameras)
     return {"clear": not words, "words": words}
 
 
-def _picture(studio: Studio, asked: asking.PictureAsked) -> Response:
+def _picture(studio: Studio, asked: requests.PictureAsked) -> Response:
     made = picture_of(asked, studio.uploads)
     headers = notes_header(made.notes)
     if made.limits is not None:

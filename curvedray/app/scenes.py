@@ -7,9 +7,9 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from curvedray.app.asking import PictureAsked, SceneAsked, SceneLook
 from curvedray.app.lenses import lens_of
 from curvedray.app.paths import path_of
+from curvedray.app.requests import PictureAsked, SceneAsked, SceneLook
 from curvedray.app.uploads import Uploads
 from curvedray.cameras import Cameras, Lens
 from curvedray.errors import InputError

@@ -6,12 +6,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from curvedray.app.calls import Threads
-from curvedray.app.desk import Desk
+from curvedray.app.answering import Threads
 from curvedray.app.events import Hub
 from curvedray.app.facts import Shelf
 from curvedray.app.maps import Maps
 from curvedray.app.projects import Projects
+from curvedray.app.queue import TakeQueue
 from curvedray.app.takes import Takes
 from curvedray.app.uploads import Uploads
 from curvedray.app.worker import work
@@ -30,7 +30,7 @@ class Studio:
         self.projects = Projects(self.folder / "projects")
         self.takes = Takes(self.folder / "takes")
         self.hub = Hub()
-        self.desk = Desk(self.takes, self.hub, work, self.folder) if work is not None else None
+        self.queue = TakeQueue(self.takes, self.hub, work, self.folder) if work is not None else None
         self.loop: asyncio.AbstractEventLoop | None = None
 
     @contextmanager
@@ -46,10 +46,10 @@ class Studio:
             self.folder.mkdir(parents=True, exist_ok=True)
         self.loop = asyncio.get_running_loop()
         unfinished = self.takes.load()
-        if self.desk is not None:
-            self.desk.start()
+        if self.queue is not None:
+            self.queue.start()
             for take in unfinished:
-                self.desk.resume(take)
+                self.queue.resume(take)
 
     def leave(self) -> None:
         """End all streams: called by a signal's handler, which may only ask the loop to."""
@@ -58,9 +58,9 @@ class Studio:
 
     async def stop(self) -> None:
         self.hub.close()
-        if self.desk is not None:
-            self.desk.stop()
+        if self.queue is not None:
+            self.queue.stop()
 
     @property
     def worker(self) -> dict[str, Any]:
-        return self.desk.worker if self.desk is not None else {"state": "stopped", "words": ""}
+        return self.queue.worker if self.queue is not None else {"state": "stopped", "words": ""}

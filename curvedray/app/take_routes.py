@@ -8,11 +8,11 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from curvedray.app.asking import AgainAsked, FilmAsked, ScoreAsked, TransferAsked
-from curvedray.app.calls import Refused, answering, body_of, in_words
-from curvedray.app.desk import Desk
+from curvedray.app.answering import Refused, answering, body_of, in_words
 from curvedray.app.limits import LONGEST_LIST
 from curvedray.app.paths import path_of
+from curvedray.app.queue import TakeQueue
+from curvedray.app.requests import AgainAsked, FilmAsked, ScoreAsked, TransferAsked
 from curvedray.app.scenes import blocks_of
 from curvedray.app.studio import Studio
 from curvedray.app.takes import Take
@@ -44,7 +44,7 @@ def take_routes(studio: Studio) -> list[Route]:
         asked = [_changed(take.asked, change) for change in changes]
         for one in asked:
             await studio.threads.run(_check_film, studio, one)
-        desk_of(studio).check_room(len(asked))
+        queue_of(studio).check_room(len(asked))
         first = take.again or take.take
         made = [_added(studio, "film", one.model_dump(), first) for one in asked]
         return JSONResponse({"takes": [one.summary() for one in made]}, 202)
@@ -61,7 +61,7 @@ def take_routes(studio: Studio) -> list[Route]:
     async def remove(request: Request) -> Response:
         take = studio.takes.named(request.path_params["take"])
         if not take.is_over:
-            desk_of(studio).cancel(take)
+            queue_of(studio).cancel(take)
             return JSONResponse({"cancelled": True}, 202)
         studio.takes.remove(take)
         studio.hub.tell("removed", {"take": take.take})
@@ -77,7 +77,7 @@ def take_routes(studio: Studio) -> list[Route]:
 
     async def step(request: Request) -> Response:
         take = studio.takes.named(request.path_params["take"])
-        picture = desk_of(studio).pictures.get(take.take)
+        picture = queue_of(studio).pictures.get(take.take)
         if picture is None:
             raise Refused(404, "step: there is no picture of it now")
         return Response(picture, media_type="image/jpeg")
@@ -100,20 +100,20 @@ def take_routes(studio: Studio) -> list[Route]:
     ]
 
 
-def desk_of(studio: Studio) -> Desk:
-    if studio.desk is None:
+def queue_of(studio: Studio) -> TakeQueue:
+    if studio.queue is None:
         raise Refused(409, "This studio has no worker.")
-    return studio.desk
+    return studio.queue
 
 
 def _added(
     studio: Studio, kind: Literal["film", "score", "transfer"], asked: dict[str, Any], again: str | None = None
 ) -> Take:
     """Nothing awaits between the look at the queue and the new take in it: it never grows past its bound."""
-    desk = desk_of(studio)
-    desk.check_room()
+    queue = queue_of(studio)
+    queue.check_room()
     take = studio.takes.new(kind, asked, again)
-    desk.add(take)
+    queue.add(take)
     return take
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
-from curvedray.app.calls import Refused
+from curvedray.app.answering import Refused
 from curvedray.app.names import is_name, new_name, now
 from curvedray.errors import InputError
 from curvedray.files import whole_file

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from curvedray.app.calls import Refused
+from curvedray.app.answering import Refused
 from curvedray.app.limits import LARGEST_UPLOAD, MOST_FILES, MOST_UPLOADED
 from curvedray.app.names import folder_named, is_name, new_name
 from curvedray.files import plain_name, writing

@@ -1,7 +1,7 @@
-"""The worker: one process that owns the model and makes takes, one by one, as the desk hands them over.
+"""The worker: one process that owns the model and makes takes, one by one, as the queue hands them over.
 
 It is nice to everything else, computes in one thread (two wait for each other more than they work), does not hear
-Ctrl-C, and ends when the studio does, however that ends: its line breaks then.
+Ctrl-C, and ends when the studio does, however that ends: its channel breaks then.
 """
 
 import logging
@@ -12,8 +12,8 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from curvedray.app.calls import Refused
-from curvedray.app.line import Cancelled, Line
+from curvedray.app.answering import Refused
+from curvedray.app.worker_channel import Cancelled, Channel
 from curvedray.errors import InputError
 from curvedray.extras import missing_extra
 
@@ -26,31 +26,31 @@ def work(connection: Connection, folder: Path) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with suppress(OSError):
         os.nice(NICENESS)
-    line = Line(connection)
+    channel = Channel(connection)
     import torch
 
     torch.set_num_threads(1)
     from curvedray.app.filming import film_take
     from curvedray.app.footage import score_take, transfer_take
-    from curvedray.app.maker import Maker
+    from curvedray.app.worker_models import WorkerModels
 
-    maker = Maker(folder, line)
+    models = WorkerModels(folder, channel)
     making = {"film": film_take, "score": score_take, "transfer": transfer_take}
     try:
-        maker.warm_up()
+        models.warm_up()
     except Exception as error:
-        line.say("broken", words=failure(error))
+        channel.say("broken", words=failure(error))
     else:
-        line.say("ready")
+        channel.say("ready")
     while True:
-        job = line.next()
+        job = channel.next()
         try:
-            making[job["kind"]](maker, folder / "takes" / job["do"], job["asked"])
-            line.say("finished")
+            making[job["kind"]](models, folder / "takes" / job["do"], job["asked"])
+            channel.say("finished")
         except Cancelled:
-            line.say("cancelled")
+            channel.say("cancelled")
         except Exception as error:
-            line.say("failed", words=failure(error))
+            channel.say("failed", words=failure(error))
 
 
 def failure(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""Takes wait in line, are made by one worker, and none is lost: with workers of the tests' own, which make nothing."""
+"""Takes wait in a queue, are made by one worker, and none is lost: with workers of the tests' own, which make nothing."""
 
 import asyncio
 import json
@@ -10,7 +10,7 @@ import pytest
 from studio_client import BASE, COOKIE, ORBIT
 from studio_worker import quick_worker
 
-from curvedray.app import desk as desk_module
+from curvedray.app import queue as queue_module
 from curvedray.app.limits import MOST_LISTENERS, MOST_WAITING
 from curvedray.app.server import make_app
 from curvedray.app.studio import Studio
@@ -113,7 +113,7 @@ def test_a_worker_that_is_killed_comes_back_and_its_take_is_made_again_once(tmp_
 
 
 def test_a_worker_that_does_not_listen_is_ended_and_the_next_take_is_made(tmp_path, monkeypatch):
-    monkeypatch.setattr(desk_module, "PATIENCE", 0.2)
+    monkeypatch.setattr(queue_module, "PATIENCE", 0.2)
 
     async def run() -> None:
         async with Running(tmp_path) as studio:

@@ -1,4 +1,4 @@
-"""The line between the desk and its worker, at the worker's end: jobs, a cancel, and what is told back."""
+"""The channel between the queue and its worker, at the worker's end: jobs, a cancel, and what is told back."""
 
 import os
 import queue
@@ -12,8 +12,8 @@ class Cancelled(Exception):
     """The take that is being made is not wanted any more."""
 
 
-class Line:
-    """What the worker and the desk say to each other."""
+class Channel:
+    """What the worker and the queue say to each other."""
 
     def __init__(self, connection: Connection):
         self.connection = connection

@@ -1,4 +1,4 @@
-"""The desk: takes wait in line, one worker makes them one by one, and whatever befalls it no take is lost.
+"""The queue: takes wait, one worker makes them one by one, and whatever befalls it no take is lost.
 
 Everything here runs in the event loop's thread; only `_listen` is a thread, which hands on what the worker says.
 """
@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from curvedray.app.calls import Refused
+from curvedray.app.answering import Refused
 from curvedray.app.events import Hub
 from curvedray.app.limits import MOST_WAITING
 from curvedray.app.takes import MOST_ATTEMPTS, Take, Takes
@@ -28,8 +28,8 @@ GOODBYE = 3.0  # seconds that the worker has to leave in
 FIRST_GUESS = 10.0  # seconds of a take, before one was made
 
 
-class Desk:
-    """Takes, in line for the one worker."""
+class TakeQueue:
+    """Takes that wait for the one worker."""
 
     def __init__(self, takes: Takes, hub: Hub, work: Callable[..., None], folder: Path):
         self.takes, self.hub, self.work, self.folder = takes, hub, work, folder
@@ -42,7 +42,7 @@ class Desk:
         self.slowest_step = 0.0
         self.deaths: deque[float] = deque(maxlen=MOST_DEATHS)
         self.process: Any = None
-        self.line: Connection | None = None
+        self.connection: Connection | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
         self.cancelling: asyncio.TimerHandle | None = None
         self.leaving = False
@@ -64,22 +64,22 @@ class Desk:
             if in_main:
                 signal.signal(signal.SIGINT, before)
         theirs.close()
-        self.process, self.line = process, ours
+        self.process, self.connection = process, ours
         threading.Thread(target=self._listen, args=(ours, self.loop), daemon=True).start()
 
-    def _listen(self, line: Connection, loop: asyncio.AbstractEventLoop) -> None:
+    def _listen(self, connection: Connection, loop: asyncio.AbstractEventLoop) -> None:
         """Hand on what the worker says, until it is gone."""
-        with suppress(RuntimeError), line:  # RuntimeError: the loop is closed, the studio has ended
+        with suppress(RuntimeError), connection:  # RuntimeError: the loop is closed, the studio has ended
             try:
                 while True:
-                    message = line.recv()
-                    loop.call_soon_threadsafe(self._heard, line, message)
+                    message = connection.recv()
+                    loop.call_soon_threadsafe(self._heard, connection, message)
             except (EOFError, OSError):
-                loop.call_soon_threadsafe(self._lost, line)
+                loop.call_soon_threadsafe(self._lost, connection)
 
-    def _lost(self, line: Connection) -> None:
+    def _lost(self, connection: Connection) -> None:
         """The worker is gone. What it was making is made again, once."""
-        if line is not self.line or self.leaving:
+        if connection is not self.connection or self.leaving:
             return
         self._bury()
         self.deaths.append(time.monotonic())
@@ -115,7 +115,7 @@ class Desk:
         if self.process is not None:
             self.process.kill()
             self.process.join(GOODBYE)
-        self.process = self.line = None  # the thread that listens closes the line, when it ends
+        self.process = self.connection = None  # the thread that listens closes it, when it ends
 
     def stop(self) -> None:
         """End the worker; what waits goes on when the studio is opened again."""
@@ -151,7 +151,7 @@ class Desk:
             self.waiting.remove(take)
             self._end(take, "cancelled")
             self._tell_places()
-        elif take is self.current and self.cancelling is None and self.line is not None and self.loop is not None:
+        elif take is self.current and self.cancelling is None and self.connection is not None and self.loop is not None:
             self._send({"cancel": take.take})
             take.doing = "stopping"
             patience = max(PATIENCE, 3 * self.slowest_step)
@@ -166,8 +166,8 @@ class Desk:
 
     # -- what the worker says
 
-    def _heard(self, line: Connection, message: dict[str, Any]) -> None:
-        if line is not self.line:
+    def _heard(self, connection: Connection, message: dict[str, Any]) -> None:
+        if connection is not self.connection:
             return
         if message["event"] == "ready":
             self._say("ready", "")
@@ -231,11 +231,11 @@ class Desk:
         self._next()
         self._tell_places()
 
-    # -- the line
+    # -- whose turn it is
 
     def _next(self) -> None:
         """Give the worker the next take, if both are ready."""
-        if self.state != "ready" or self.current is not None or not self.waiting or self.line is None:
+        if self.state != "ready" or self.current is not None or not self.waiting or self.connection is None:
             return
         take = self.current = self.waiting.popleft()
         take.state, take.attempts, take.place = "working", take.attempts + 1, 0
@@ -247,9 +247,9 @@ class Desk:
         self.hub.tell("take", take.summary())
 
     def _send(self, message: dict[str, Any]) -> None:
-        assert self.line is not None
+        assert self.connection is not None
         with suppress(OSError):  # it is gone, which `_listen` finds out
-            self.line.send(message)
+            self.connection.send(message)
 
     def _end(self, take: Take, state: Any, failure: str = "") -> None:
         take.state, take.failure = state, failure
@@ -262,7 +262,7 @@ class Desk:
         self.hub.tell("take", take.summary())
 
     def _tell_places(self) -> None:
-        """Tell those whose place in the line has changed."""
+        """Tell those whose place in the queue has changed."""
         for place, take in enumerate(self.waiting, 1):
             if take.place != place:
                 take.place = place

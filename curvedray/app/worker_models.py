@@ -5,9 +5,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from curvedray.app.line import Line
 from curvedray.app.maps import Maps
 from curvedray.app.uploads import Uploads
+from curvedray.app.worker_channel import Channel
 from curvedray.evaluate.estimators import Estimator
 from curvedray.evaluate.estimators.registry import make_estimator
 from curvedray.generation.parts import Parts, Source, adapter_file, load_parts
@@ -15,11 +15,11 @@ from curvedray.models.interface import VideoModel
 from curvedray.models.open import EMBEDDED_NAMES, load_model
 
 
-class Maker:
+class WorkerModels:
     """One model at a time, an adapter attached to it, and whatever else takes share."""
 
-    def __init__(self, folder: Path, line: Line):
-        self.folder, self.line = folder, line
+    def __init__(self, folder: Path, channel: Channel):
+        self.folder, self.channel = folder, channel
         self.uploads = Uploads(folder / "uploads")
         self.maps = Maps(folder / "maps")
         self.model: VideoModel | None = None
