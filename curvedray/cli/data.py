@@ -20,6 +20,7 @@ Labels = Annotated[
     str | None, typer.Option(help="A folder of maps of distances, CLIP.npz; those beside the clips are found.")
 ]
 WORLD_SHAPE = (17, 64, 96)  # frames, height and width of the world's clips, where nobody says others
+FOLDER_SHAPE = (81, 480, 832)  # as the paper trains: captures are cut into clips of so many frames
 LONGEST_VIDEO = 100_000  # frames
 COLUMNS = (("clip", 24), ("frames", 6), ("size", 9), ("turns", 8), ("travels", 15), ("lens", 13))
 
@@ -47,11 +48,15 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
 ) -> None:
     """Say what is wrong with every clip, and how its camera moves. Exits with 1 if anything is."""
+    from curvedray.cli import console
     from curvedray.data.check import check_clips
-    from curvedray.data.sources import open_footage
+    from curvedray.data.folders import FolderFootage
+    from curvedray.data.sources import WORLDS, open_footage
 
-    shape = _shape(size, frames, WORLD_SHAPE)
+    shape = _shape(size, frames, WORLD_SHAPE if folder in WORLDS else FOLDER_SHAPE)
     source = open_footage(folder, shape, clips, labels=labels)
+    if isinstance(source, FolderFootage) and not as_json:
+        console.print(f"layout: {source.layout}")
     with progress_bar("clips", shown=not as_json) as tick:
         rows = []
         for row in check_clips(source, shape if size or frames else None):

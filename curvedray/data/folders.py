@@ -20,7 +20,7 @@ from curvedray.data.tables import named_captions
 from curvedray.errors import InputError
 from curvedray.files import plain_name, scratch_folder, whole_file
 from curvedray.formats import write_cameras
-from curvedray.inputs import is_folder
+from curvedray.inputs import is_folder, reading
 from curvedray.media.video import write_video
 
 
@@ -38,7 +38,8 @@ class FolderFootage:
         self.folder = folder
         self._fingerprints: dict[int, str] = {}
         for layout in LAYOUTS:
-            records = layout.records(folder, frames)
+            with reading(f"data {folder}", "a folder that can be read", "Is its disk still there?"):
+                records = layout.records(folder, frames)
             if records:
                 self.layout = layout.name
                 self.records = _with_labels(_with_notes(records, folder), labels)
@@ -94,14 +95,14 @@ def write_folder(
 def _with_notes(records: list[AnyRecord], folder: Path) -> list[AnyRecord]:
     """Records with the captions and splits that were added beside a data set: captions.json and splits.json.
 
-    A caption of the data set's own is kept; a split that was added takes the place of its own.
+    What was added takes the place of the data set's own.
     """
     captions, splits = named_captions(folder / "captions.json"), read_splits(folder)
     if not captions and not splits:
         return records
     found: list[AnyRecord] = []
     for record in records:
-        caption = record.caption or captions.get(record.id, "")
+        caption = captions.get(record.id, record.caption)
         found.append(replace(record, caption=caption, split=splits.get(record.source or record.id, record.split)))
     return found
 

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from curvedray.cameras import Cameras, Unit
 from curvedray.cameras.sphere import Projection, equirectangular_from_cube, projection_of
-from curvedray.data.check import LONGEST_STEP, motion
+from curvedray.data.check import LONGEST_STEP, jump_problems, motion
 from curvedray.data.fingerprint import file_fingerprint, fingerprint
 from curvedray.data.tables import Row, named_captions, number_value, table_rows, text_value
 from curvedray.errors import InputError
@@ -34,7 +34,6 @@ STILLS = (".jpg", ".jpeg", ".png", ".webp", ".tif", ".tiff", ".bmp")
 TRACKS, DEPTHS = (".json", ".txt", ".csv", ".npz", ".npy"), (".npz", ".exr", ".png", ".npy", ".pfm", "")
 DEPTH, CAMERAS = "-depth", "-cameras"
 TABLES = ("panoramas.csv", "panoramas.jsonl")
-LONGEST_JUMP = 20.0  # times the usual step of a track
 PATHS = ("panorama", "cameras", "depth")
 
 
@@ -108,14 +107,11 @@ class Panorama:
 def _check_jumps(track: Cameras, path: Path) -> None:
     """A tracker that lost its way, or a cut: one step far beyond the usual ones."""
     turn, travel = motion(track)
-    usual = float(travel.median()) if len(travel) else 0.0
-    jumps = (turn > LONGEST_STEP) | (travel > LONGEST_JUMP * max(usual, 1e-12)) & (travel > 0.05 * travel.sum())
-    if len(turn) > 2 and bool(jumps.any()):
-        frame = int(jumps.nonzero()[0]) + 1
-        got = (
-            f"one that jumps at frame {frame}: {turn[frame - 1]:.0f} degrees and {travel[frame - 1]:.3g} units at once"
-        )
-        raise InputError(str(path), "a track in one piece", got, "Cut the panorama there.")
+    found = list(jump_problems(travel))
+    if len(turn) > 2 and float(turn.max()) > LONGEST_STEP:
+        found.append(f"turns {float(turn.max()):.0f} degrees at frame {int(turn.argmax()) + 1}")
+    if found:
+        raise InputError(str(path), "a track in one piece", f"one that {found[0]}", "Cut the panorama there.")
 
 
 @lru_cache(maxsize=1)

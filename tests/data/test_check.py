@@ -1,5 +1,7 @@
 """The check: how a camera moves, and what is wrong with a clip."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from tiny import TinyFootage, footage
@@ -45,3 +47,15 @@ def test_the_check_goes_on_past_a_broken_clip():
     rows = list(check_clips(TinyFootage(3, broken=(1,))))
     assert [bool(row.problems) for row in rows] == [False, True, False]
     assert "rubbish" in rows[1].problems[0]
+
+
+def test_a_track_that_jumps_is_named_with_its_frame():
+    one = footage(0)
+    poses = one.cameras.world_from_camera.clone()
+    poses[:, :3, 3] = torch.linspace(0, 1, len(poses))[:, None]
+    even = replace(one, cameras=Cameras(one.cameras.lens, poses, "metric"))
+    assert not report_on(even).problems
+    poses = poses.clone()
+    poses[5:, 0, 3] += 40
+    cut = replace(one, cameras=Cameras(one.cameras.lens, poses, "metric"))
+    assert any("jumps at frame 5" in problem for problem in report_on(cut).problems)

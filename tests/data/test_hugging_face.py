@@ -28,7 +28,9 @@ def rows(folder, paths):
     return made
 
 
-@pytest.mark.parametrize("kind", ["saved", "splits", "parquet", "paths"])
+@pytest.mark.parametrize(
+    "kind", ["splits", *(pytest.param(i, marks=pytest.mark.slow) for i in ("saved", "parquet", "paths"))]
+)
 def test_a_row_is_a_clip(tmp_path, kind):
     folder = tmp_path / "set"
     table = datasets.Dataset.from_list(rows(folder if kind == "paths" else tmp_path / "parts", kind == "paths"))

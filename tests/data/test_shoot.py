@@ -17,6 +17,7 @@ from curvedray.data.folders import FolderFootage
 from curvedray.data.panoramas import Panorama, find_panoramas
 from curvedray.data.shoot import plan_shots, shoot, shoot_clip
 from curvedray.data.splits import split_of_source
+from curvedray.engine import Engine
 from curvedray.errors import InputError
 from curvedray.formats import read_cameras, write_cameras
 from curvedray.media.image import write_png
@@ -106,6 +107,7 @@ def test_the_horizon_is_kept_whatever_the_panorama_does(tmp_path):
     assert (pictures["level"] - pictures["tilted"]).abs().mean() < 3
 
 
+@pytest.mark.slow
 def test_a_world_that_is_not_upright_is_said_and_can_be_set_upright(tmp_path):
     write_png(torch.randint(0, 255, (32, 64, 3), dtype=torch.uint8), tmp_path / "a.png")
     leaning = trajectory("static", Lens.from_fov(90.0), 1, pitch=50)
@@ -147,6 +149,7 @@ def test_splits_are_by_source_and_stay():
         split_of_source("a", val=0.5, test=0.5)
 
 
+@pytest.mark.slow
 def test_a_zoom_has_a_lens_per_frame(panoramas, tmp_path):
     shot = taken(find_panoramas(panoramas)[1], tmp_path, moves=["zoom in 2x"], lenses=["pinhole-90"])
     focal = read_cameras(tmp_path / shot.row["cameras"]).lens.focal[:, 0]
@@ -227,6 +230,18 @@ def test_too_few_frames_and_too_few_panoramas_are_sentences(panoramas, tmp_path)
     assert not list(tmp_path.iterdir())
     with pytest.raises(InputError, match="panoramas that end in"):
         find_panoramas(tmp_path)
+
+
+@pytest.mark.slow
+def test_workers_on_ray_take_the_same_clips(panoramas, tmp_path):
+    pytest.importorskip("ray")
+    found = find_panoramas(panoramas)
+    for name, engine in (("here", Engine()), ("ray", Engine("ray", workers=2))):
+        report = shoot(plan_shots(found, 4, tmp_path / name, SHAPE), tmp_path / name, engine=engine)
+        assert (report.clips, report.skipped) == (4, ())
+    for path in (tmp_path / "here").iterdir():
+        if path.suffix != ".npz":
+            assert path.read_bytes() == (tmp_path / "ray" / path.name).read_bytes(), path.name
 
 
 @pytest.mark.slow

@@ -40,7 +40,10 @@ def shift(a: torch.Tensor, b: torch.Tensor) -> float:
     return torch.linalg.lstsq(slopes, -change[:, None]).solution.norm().item()
 
 
-@pytest.mark.parametrize("name", ["pinhole-90", "fisheye-150", "fisheye-180", "kitti360"])
+@pytest.mark.parametrize(
+    "name",
+    ["pinhole-90", "fisheye-180", *(pytest.param(i, marks=pytest.mark.slow) for i in ("fisheye-150", "kitti360"))],
+)
 @pytest.mark.parametrize(("move", "yaw", "pitch"), [("static", 0, 0), ("static", 177, 5), ("roll cw 30deg", 60, -80)])
 def test_a_shot_is_what_the_ray_caster_sees(name, move, yaw, pitch):
     """Ahead, over the seam behind, and at a pole: within a tenth of a pixel, and nearly every colour the same."""
