@@ -100,18 +100,18 @@ NEEDS: dict[str, Need] = {
         ),
         _data_set(
             "kitti360",
-            "32 fisheye scenes of KITTI-360 as a folder with metadata.csv",
-            "download them (cvlibs.net), lay them out as docs/data.md says, then --use kitti360=DIR",
+            "fisheye scenes of KITTI-360 (the paper has 32)",
+            "download them (docs/datasets.md), then --use kitti360=DIR; curvedray data check DIR looks them over",
         ),
         _data_set(
             "realcam",
-            "100 scenes of RealCam-Vid as a folder with metadata.csv",
-            "download them, lay them out as docs/data.md says, then --use realcam=DIR",
+            "scenes of RealCam-Vid (the paper has 100)",
+            "download them (docs/datasets.md), then --use realcam=DIR; curvedray data check DIR looks them over",
         ),
         _data_set(
             "davis",
-            "33 sequences of DAVIS-2016 with cameras and UniK3D's maps, as a folder with metadata.csv",
-            "download it, label it (curvedray radial label), lay it out as docs/data.md says, then --use davis=DIR",
+            "sequences of DAVIS-2016 with cameras and UniK3D's maps (the paper has 33)",
+            "download it (docs/datasets.md), label it with curvedray radial label, then --use davis=DIR",
         ),
         _data_set(
             "moving",

@@ -77,7 +77,7 @@ class Probe:
         return () if scale.is_world else ("panshot", "labels")
 
     def work(self, setting: Setting) -> Work:
-        return Work({"probes": setting.scale.probe_steps})
+        return Work({"probes": setting.probe_steps})
 
     def run(self, entry: Item, setting: Setting, hears: Listener) -> Page:
         for key in (*of_scale(setting.scale), *self.needs_at(setting.scale)):
@@ -89,7 +89,7 @@ class Probe:
         found = verdicts(entry, self.experiment.claims, measured)
         made = Provenance.now(entry, setting, self.experiment.says)
         how = (
-            f"{setting.scale.probe_steps} steps of batch {setting.base.batch} at {PROBE_LR:g} for every block at "
+            f"{setting.probe_steps} steps of batch {setting.base.batch} at {PROBE_LR:g} for every block at "
             f"once; judged on {len(tests.clips)} test clips at noise levels {', '.join(f'{i:g}' for i in LEVELS)}, "
             "a clip's mean."
         )
@@ -102,7 +102,7 @@ class Probe:
 def probe_recipe(setting: Setting, seed: int) -> Recipe:
     row = Row()
     recipe = setting.recipe_of(row, seed)
-    return changed(recipe, {"steps": setting.scale.probe_steps, "lr": PROBE_LR})
+    return changed(recipe, {"steps": setting.probe_steps, "lr": PROBE_LR})
 
 
 def new_probes(model: VideoModel, setting: Setting, seed: int) -> nn.ModuleList:

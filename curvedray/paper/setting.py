@@ -117,6 +117,11 @@ class Setting:
         budget = self.scale.steps[row.budget]
         return max(1, round(budget * self.base.steps / self.scale.steps["full"]))
 
+    @property
+    def probe_steps(self) -> int:
+        """Of a probe's training, in proportion likewise."""
+        return max(1, round(self.scale.probe_steps * self.base.steps / self.scale.steps["full"]))
+
     def recipe_of(self, row: Row, seed: int = 0) -> Recipe:
         """All that decides a row's training. Rows of several tables that are trained alike have the same."""
         base, steps = self.base, self.steps(row)

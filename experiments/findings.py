@@ -1,0 +1,276 @@
+"""docs/findings.md from the results that are committed: claim by claim, what the paper says and what ours shows.
+
+    python experiments/findings.py
+
+Numbers are read from experiments/results and typed nowhere. A claim whose item was not run says so, with the command.
+"""
+
+import json
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from curvedray.evaluate.report import interval_text
+from curvedray.evaluate.statistics import Interval
+from curvedray.files import whole_file
+from curvedray.paper.items import ITEMS
+
+ROOT = Path(__file__).parents[1]
+RESULTS, PAGE = ROOT / "experiments" / "results", ROOT / "docs" / "findings.md"
+EMBEDDED = "embedded/rows.json"  # the embedded model's own table, read by the same estimator
+SHOWN_VERDICTS = 12  # of an item; its table has all of them
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A claim, where the paper makes it, the items that test it, what else we measured, and what to doubt."""
+
+    title: str
+    paper: str
+    items: tuple[str, ...]
+    rows: tuple[str, ...] = ()  # of the embedded model's own table
+    measures: tuple[str, ...] = ()  # of those rows
+    doubt: str = ""
+
+
+PAPERS = (
+    Finding(
+        "Curved rays follow the camera better than rays alone",
+        "On PanShot CRePE leads UCPE and ReCamMaster in pose, lens and orientation, through pinholes and bent lenses "
+        "(CamMC 19.02 against 20.60 and 54.56 through bent ones, 15.33 against 18.50 and 57.83 through pinholes).",
+        ("lenses", "overall", "qualitative"),
+        ("recammaster, guidance 3", "ucpe, guidance 3", "crepe, guidance 3"),
+        ("rotation", "cam_mc", "metres", "fov"),
+        "The embedded model has six blocks and five latent frames of 4 x 6 tokens, and the first world's layout hardly "
+        "depends on what radii could tell: a difference that needs many tokens or hidden layouts cannot show there.",
+    ),
+    Finding(
+        "It is the curve that helps, not the samples",
+        "Without supervision K = 3 beats K = 2 in pose (CamMC 12.31 against 14.75), K = 5 has the best average "
+        "rank, K = 1 is "
+        "far behind, and the gain is larger through bent lenses (18.6 against 10.8 %).",
+        ("breakpoints", "breakpoints-full", "stratified"),
+        doubt="Without any training, K is a quadrature error that falls as it should (docs/images/k_quadrature.png); "
+        "whether a trained model notices is the question here. At a tenth of the budget no row obeys at all (LOG).",
+    ),
+    Finding(
+        "The middle blocks are the place for it",
+        "Probes read radii best in the middle blocks, and the middle window has the best average rank.",
+        ("placement", "probing", "layer-maps"),
+        doubt="A third of six or eight blocks is two to four, so windows overlap less in kind than in Wan's thirty.",
+    ),
+    Finding(
+        "Distance must enter as a phase",
+        "Depth-Concat, the same radii as a feature, falls below UCPE in pose (CamMC 23.21 against 21.87; CRePE 18.15).",
+        ("injection",),
+    ),
+    Finding(
+        "Supervision steadies long training",
+        "At 1K steps supervision brings nothing (CamMC 56.27 with, 52.02 without), at 10K it does (18.15 and "
+        "22.19), and the "
+        "unsupervised head drifts away from its own video (SSI-L1 0.129 to 0.133).",
+        ("supervision",),
+    ),
+    Finding(
+        "The teacher does not matter much",
+        "UniDepthV2 in UniK3D's place: CamMC 15.41 and 15.23, RotErr 5.72 and 5.89.",
+        ("alternate-teacher",),
+    ),
+    Finding(
+        "What moves is given wider intervals",
+        "Dynamic tokens disagree more with their labels (log-MAE 0.294 against 0.208) and are given 1.51 times "
+        "the width.",
+        ("dynamic-regions",),
+    ),
+    Finding(
+        "The head filters its teacher's jitter",
+        "Per-frame log-radial statistics change less than the teacher's and more than a SLAM reference's (0.0084 "
+        "< 0.0156 < "
+        "0.0375 for the median).",
+        ("stability", "denoising"),
+        doubt="A head that answers a constant is perfectly steady; the drift column is what tells it apart.",
+    ),
+    Finding(
+        "It transfers to cameras it never saw",
+        "Untuned on KITTI-360 and RealCam-Vid, CRePE leads UCPE in every pose metric, on KITTI-360 without "
+        "supervision too.",
+        ("zero-shot", "kitti-orientation"),
+    ),
+    Finding(
+        "A supplied map is obeyed",
+        "With Radial MixForcing, seven of eight adherence numbers on DAVIS are the best of six methods, and "
+        "temporal scale "
+        "jitter is far lower (0.178 against VACE's 0.252).",
+        ("adherence", "non-pinhole-control", "davis", "external"),
+        ("crepe_mix, guidance 3", "crepe_mix, guidance 3, exact map"),
+        ("distance", "decibels", "metres"),
+        "In the first world captions and cameras leave little of a layout open (11 % of the variance of log "
+        "radius, LOG), so a "
+        "map had next to nothing to say. The second world was made to change that.",
+    ),
+    Finding(
+        "The injected width hardly matters",
+        "Over a factor of 20 in sigma_T, CamMC changes by 3.9 %.",
+        ("teacher-width",),
+    ),
+)
+OURS = (
+    Finding(
+        "A path behind the camera must not jump",
+        "The paper's bounded coordinate changes sign where beta < 0. Ours does not.",
+        ("behind-camera",),
+    ),
+    Finding(
+        "A plain clamp kills gradients",
+        "The paper bounds the predicted interval to [-3, 3], on which the first interval lies, and does not say how.",
+        ("clamp-gradient",),
+    ),
+    Finding(
+        "The radial loss has spikes",
+        "The loss divides by s, whose floor in the paper is 1e-3.",
+        ("loss-spikes",),
+        doubt="What was seen by hand while the embedded model was trained is in the LOG of 2026-11-16.",
+    ),
+    Finding(
+        "Turning queries and values too",
+        "The paper turns keys alone, so a query does not know its own pixel.",
+        ("query-rotation",),
+        ("crepe, guidance 3", "crepe_rotation, guidance 3"),
+        ("rotation", "cam_mc", "metres"),
+    ),
+    Finding(
+        "Guidance towards the camera, for free",
+        "The paper guides towards the text alone. With the adapter off the network is the backbone, so the camera "
+        "can be "
+        "guided towards without training for it.",
+        ("camera-guidance",),
+        ("crepe, guidance 1", "crepe, guidance 3", "ucpe, guidance 1", "ucpe, guidance 3"),
+        ("rotation", "cam_mc", "fov"),
+    ),
+)
+
+
+def page() -> str:
+    lines = [
+        "# Findings",
+        "",
+        "Claim by claim: what the paper says, what our runs show, and what to doubt. This page is written by "
+        "`python experiments/findings.py` from the results in `experiments/results`, where our numbers are read. "
+        "*Shown*, "
+        "*contradicted* and *undecided* are computed: an ordering is shown where the whole 95 % interval of the paired "
+        "difference, over clips and over seeds where there are several, lies on the paper's side of zero. At a "
+        "desk the model, "
+        "the data and the estimators are not the paper's: what is tested is the order of rows, never the numbers.",
+        "",
+        overview(),
+        "",
+        "## The paper's claims",
+        "",
+    ]
+    for finding in PAPERS:
+        lines += section(finding)
+    lines += ["## Where we differ from the paper, or go beyond it", ""]
+    for finding in OURS:
+        lines += section(finding)
+    lines += ["## What does not add up in the paper's tables", ""]
+    lines += [f"- {note}" for note in dict.fromkeys(note for entry in ITEMS for note in entry.notes) if is_odd(note)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def is_odd(note: str) -> bool:
+    """Notes on strides and numbers of clips are no oddities."""
+    return "Stride" not in note and "clips, stride" not in note
+
+
+def overview() -> str:
+    done = [entry.name for entry in ITEMS if record_of(entry.name) is not None]
+    left = [entry.name for entry in ITEMS if entry.name not in done]
+    return (
+        f"Run and committed: {', '.join(done) or 'none'}. Not run yet: {', '.join(left) or 'none'}. Each is one "
+        "command: "
+        "`curvedray paper run NAME --scale embedded`."
+    )
+
+
+def section(finding: Finding) -> list[str]:
+    lines = [f"### {finding.title}", "", f"**The paper.** {finding.paper}", ""]
+    for name in finding.items:
+        lines += [f"**{name}.** {told_of(name)}", ""]
+    beside = embedded_rows(finding)
+    lines += [beside, ""] if beside else []
+    return [*lines, f"**Doubt.** {finding.doubt}", ""] if finding.doubt else lines
+
+
+def told_of(name: str) -> str:
+    """What an item's committed result says, or that it was not run."""
+    record = record_of(name)
+    if record is None:
+        return f"Not run yet (`curvedray paper run {name} --scale embedded`)."
+    link = f"[table](../experiments/results/{name}/table.md)"
+    if "verdicts" in record:
+        return f"{verdict_words(record)} {link}, {record['date']}, {record['scale']}, {record['seeds']} seed(s)."
+    if "says" in record and "rows" in record:
+        return f"{record['says']} {link}."
+    if "table" in record:
+        return f"{unpaired(record)} {link}."
+    return f"Drawn: {link}."
+
+
+def verdict_words(record: dict[str, Any]) -> str:
+    found = record["verdicts"]
+    counts = {word: sum(one["word"] == word for one in found) for word in ("shown", "contradicted", "undecided")}
+    said = ", ".join(f"{count} {word}" for word, count in counts.items())
+    decided = [one for one in found if one["word"] != "undecided"][:SHOWN_VERDICTS]
+    each = []
+    for one in decided:
+        where = f", {one['subset']}" if one["subset"] else ""
+        each.append(f"{one['metric']}{where}: {one['better']} over {one['worse']} *{one['word']}*")
+    return f"Of {len(found)} orderings: {said}." + (f" {'; '.join(each)}." if each else "")
+
+
+def unpaired(record: dict[str, Any]) -> str:
+    """Of a result of before rows were compared by claims: CamMC by row, and how many pairs are apart."""
+    parts, trained = [], []
+    for row, cells in record["cells"].items():
+        for cell in cells:
+            if cell["metric"] == "CamMC" and cell["group"] == "all":
+                parts.append(f"{row} {interval_text(Interval(**cell['interval']))} ({cell['clips']} clips)")
+                trained += [cell["interval"]] if row != "none" else []
+    steps = {recipe["steps"] for recipe in record["recipes"].values()}
+    apart = sum(a["high"] < b["low"] or b["high"] < a["low"] for a, b in combinations(trained, 2))
+    return (
+        f"CamMC after {', '.join(map(str, sorted(steps)))} steps, one seed, the first embedded model: "
+        f"{'; '.join(parts)}. Of the "
+        f"{len(trained) * (len(trained) - 1) // 2} pairs of trained rows, the intervals of {apart} are apart. Run "
+        "before rows "
+        "were compared by claims; to be run again."
+    )
+
+
+def embedded_rows(finding: Finding) -> str:
+    """Rows of the embedded model's own table that bear on a claim."""
+    path = RESULTS / EMBEDDED
+    stored: dict[str, Any] = json.loads(path.read_text()) if path.is_file() else {}
+    parts = []
+    for row in finding.rows:
+        cells = [
+            f"{m} {interval_text(Interval(**stored[row][m]))}" for m in finding.measures if m in stored.get(row, {})
+        ]
+        if cells:
+            parts.append(f"{row}: {', '.join(cells)}")
+    return f"**Beside it**, the embedded model's [own table](embedded.md): {'; '.join(parts)}." if parts else ""
+
+
+def record_of(name: str) -> dict[str, Any] | None:
+    path = RESULTS / name / "results.json"
+    return dict(json.loads(path.read_text())) if path.is_file() else None
+
+
+def main() -> None:
+    with whole_file(PAGE) as temporary:
+        temporary.write_text(page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
