@@ -1,6 +1,6 @@
 """Train the tiny model from a command line: what the kill, resume and two-process tests run.
 
-python train_tiny.py OUT [--resume] [--dies=PLACE] [key=value ...]
+python train_tiny.py OUT [--resume] [--shard] [--dies=PLACE] [--dies-at=RANK:STEP] [--validate] [key=value ...]
 """
 
 import os
@@ -10,13 +10,14 @@ from pathlib import Path
 
 import torch
 from safetensors.torch import load_file
-from tiny import TinyFootage, TinyModel
+from tiny import TinyFootage, TinyModel, footage
 
 from curvedray.adapter.config import AdapterConfig
 from curvedray.data.clips import EncodedOnTheFly, HeldOut, VideoShape, encoded
 from curvedray.data.sources import Data
 from curvedray.errors import InputError
 from curvedray.training import checkpoints
+from curvedray.training.feed import Feed
 from curvedray.training.log import log_records, no_say, no_tick
 from curvedray.training.loop import train
 from curvedray.training.process import Process
@@ -37,10 +38,21 @@ TINY = Recipe(
 )
 
 
-def run(out, overrides=(), resume=False, broken=(), validation=(), model=None, tracker=None, say=no_say, tick=no_tick):
+def run(
+    out,
+    overrides=(),
+    resume=False,
+    broken=(),
+    validation=(),
+    model=None,
+    tracker=None,
+    shard=False,
+    say=no_say,
+    tick=no_tick,
+):
     torch.set_num_threads(1)
     recipe = with_overrides(TINY, overrides)
-    process = Process(recipe, out, tracker)
+    process = Process(recipe, out, tracker, shard)
     model = model or TinyModel()
     clips = EncodedOnTheFly(TinyFootage(6, broken), model, VideoShape(9, 32, 48))
     held_out = None
@@ -61,6 +73,18 @@ def die_inside_a_checkpoint(place):
         return real(path)
 
     checkpoints._on_disk = on_disk
+
+
+def die_at_a_step(rank, at):
+    """Arrange for kill -9 of one process of several, before it takes a step."""
+    real = Feed.step
+
+    def step(self, step):
+        if (self.process.rank, step) == (rank, at):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return real(self, step)
+
+    Feed.step = step
 
 
 # -- what the tests ask of a run
@@ -115,8 +139,12 @@ if __name__ == "__main__":
     for option in options:
         if option.startswith("--dies="):
             die_inside_a_checkpoint(int(option.partition("=")[2]))
+        if option.startswith("--dies-at="):
+            die_at_a_step(*map(int, option.partition("=")[2].split(":")))
+    validation = [footage(9)] if "--validate" in options else []
+    changes = [i for i in rest if not i.startswith("--")]
     try:
-        run(Path(out), [i for i in rest if not i.startswith("--")], "--resume" in options)
+        run(Path(out), changes, "--resume" in options, validation=validation, shard="--shard" in options)
         (Path(out) / f"finished-{os.environ.get('RANK', '0')}").touch()
     except InputError as error:
         sys.exit(f"error: {error}")

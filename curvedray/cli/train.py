@@ -28,7 +28,15 @@ def train(
     ] = None,
     start: Annotated[str | None, typer.Option("--from", help="An adapter to start from, a .safetensors.")] = None,
     tracker: Annotated[str | None, typer.Option(help="Any that accelerate knows: tensorboard, wandb ...")] = None,
+    shard: Annotated[
+        bool, typer.Option("--shard", help="Split the frozen backbone over the processes (FSDP2).")
+    ] = False,
     list_recipes: Annotated[bool, typer.Option("--list", help="Say what every recipe is, and stop.")] = False,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Count what the recipe takes on 1, 8 and 64 GPUs, and stop; opens no model.")
+    ] = False,
+    gpu: Annotated[str, typer.Option(help="With --plan: h100 or a100.")] = "h100",
+    utilisation: Annotated[float, typer.Option(help="With --plan: the share of its peak that is reached.")] = 0.4,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the recipe and what it takes, and stop.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
@@ -60,9 +68,14 @@ def train(
     options = {"data.source": data, "data.labels": labels, "model": model, "start": start}
     chosen = changed(recipe(name), {key: value for key, value in options.items() if value is not None})
     chosen = with_overrides(chosen, overrides or [])
+    if plan:
+        from curvedray.training.plan import plan_tables
+
+        typer.echo(plan_tables(chosen, gpu, utilisation))
+        return
     if not dry_run:  # what a run would take can be asked before its footage is there
         check_source(chosen.data)
-    run = Run.prepare(chosen, output or Path("runs") / chosen.name, tracker)
+    run = Run.prepare(chosen, output or Path("runs") / chosen.name, tracker, shard)
     if dry_run:
         found = {"recipe": chosen.to_json(), "estimate": run.expected.to_json()}
         typer.echo(json.dumps(found, indent=None if as_json else 1))

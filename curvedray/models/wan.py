@@ -49,6 +49,17 @@ def wan_transformer(device: str = "cpu", **config: Any) -> nn.Module:
         return WanTransformer3DModel(**config)
 
 
+def encoding_operations(frames: int, height: int, width: int) -> float:
+    """Multiplications and additions of Wan 2.1's VAE that encodes one video, counted by torch without computing any."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    with torch.device("meta"):
+        vae, video = AutoencoderKLWan(), torch.zeros(1, 3, frames, height, width)
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        vae.encode(video)
+    return float(counter.get_total_flops())
+
+
 class Wan:
     """A Wan text-to-video model, as the other rooms see a model (`models.VideoModel`)."""
 

@@ -11,7 +11,7 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,8 @@ from curvedray.inputs import read_json, reading
 log = logging.getLogger(__name__)
 STATE = "state.json"  # written last: the other files' checksums, the step, the recipe
 STEP = re.compile("step-[0-9]{6,15}")
+PARTS = ("weights", "optimiser", "average")
+PART_FILE = re.compile(f"({'|'.join(PARTS)})(?:-[0-9]{{5,}}-of-[0-9]{{5,}})?[.]safetensors")
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,34 +43,57 @@ class Checkpoint:
     circumstances: dict[str, Any] = field(default_factory=dict)  # what may change the bits, but is no part of a recipe
 
 
-def save_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int) -> Path:
-    """Write `folder/step-000500` and then forget all but the newest `keep`."""
+def save_checkpoint(
+    folder: Path,
+    checkpoint: Checkpoint,
+    keep: int,
+    share: tuple[int, int] = (0, 1),
+    wait: Callable[[], None] = lambda: None,
+) -> Path:
+    """Write `folder/step-000500` and then forget all but the newest `keep`.
+
+    Several processes may write it together, each its `share` of the tensors (its number, and how many there are): the
+    first makes the folder and, when all have written, gives it its name. They `wait` for one another in between.
+    """
+    rank, count = share
     path = folder / f"step-{checkpoint.step:06d}"
     unfinished = folder / f".{path.name}"
     fix = f"Make room and go on with --resume latest: {_newest_before(path)}."
     try:
         with writing(f"checkpoint of step {checkpoint.step}", fix):
-            folder.mkdir(parents=True, exist_ok=True)
-            _remove(unfinished)
-            unfinished.mkdir()
+            if rank == 0:
+                folder.mkdir(parents=True, exist_ok=True)
+                _remove(unfinished)
+                unfinished.mkdir()
+            wait()
             sums = {}
-            for name in ("weights", "optimiser", "average"):
-                file = unfinished / f"{name}.safetensors"
-                save_file({key: x.detach().cpu().contiguous() for key, x in getattr(checkpoint, name).items()}, file)
+            for name in PARTS:
+                tensors = sorted(getattr(checkpoint, name).items())[rank::count]
+                file = unfinished / _part_file(name, rank, count)
+                save_file({key: x.detach().cpu().contiguous() for key, x in tensors}, file)
                 sums[file.name] = _on_disk(file)
-            record = {"step": checkpoint.step, "recipe": checkpoint.recipe, "sha256": sums}
-            record["circumstances"] = checkpoint.circumstances
-            state = unfinished / STATE
-            state.write_text(json.dumps(record, indent=1))
-            _on_disk(state)
-            _remove(path)  # a damaged one of the same step
-            os.replace(unfinished, path)
-            _on_disk(folder)
-            remove_old(folder, checkpoint.step, keep)
+            wait()
+            if rank == 0:
+                others = [_part_file(name, other, count) for name in PARTS for other in range(1, count)]
+                sums |= {name: _checksum(unfinished / name) for name in others}
+                record = {"step": checkpoint.step, "recipe": checkpoint.recipe, "sha256": sums}
+                record["circumstances"] = checkpoint.circumstances
+                state = unfinished / STATE
+                state.write_text(json.dumps(record, indent=1))
+                _on_disk(state)
+                _remove(path)  # a damaged one of the same step
+                os.replace(unfinished, path)
+                _on_disk(folder)
+                remove_old(folder, checkpoint.step, keep)
     except InputError:
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
     return path
+
+
+def _part_file(part: str, rank: int, count: int) -> str:
+    """`weights.safetensors`, or of several that wrote it together `weights-00001-of-00002.safetensors`."""
+    return f"{part}.safetensors" if count == 1 else f"{part}-{rank + 1:05d}-of-{count:05d}.safetensors"
 
 
 def latest_checkpoint(folder: Path) -> Checkpoint | None:
@@ -89,10 +114,10 @@ def load_checkpoint(path: Path) -> Checkpoint:
             if got != expected:
                 raise InputError(f"checkpoint {path.name}", f"{name} with checksum {expected[:8]}", got[:8])
         # Copied: a file's numbers may begin at any address, and matrix products round by alignment on some CPUs.
-        parts = {
-            name: {key: tensor.clone() for key, tensor in load_file(path / f"{name}.safetensors").items()}
-            for name in ("weights", "optimiser", "average")
-        }
+        parts: dict[str, dict[str, Tensor]] = {name: {} for name in PARTS}
+        for file in record["sha256"]:
+            part = parts[PART_FILE.fullmatch(file)[1]]  # type: ignore[index]
+            part |= {key: tensor.clone() for key, tensor in load_file(path / file).items()}
         return Checkpoint(
             int(record["step"]), record["recipe"], **parts, circumstances=dict(record.get("circumstances", {}))
         )

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from curvedray.adapter.adapter import Adapter
-from curvedray.adapter.cost import adapter_operations, backbone_operations, parameter_count
+from curvedray.adapter.cost import parameter_count
 from curvedray.cameras import Cameras, Lens, TokenGrid
 from curvedray.data.clips import Clip, VideoShape, batch_of
 from curvedray.inputs import megabytes
@@ -19,8 +19,10 @@ from curvedray.training.objective import batch_in_view, draw, losses, total_loss
 from curvedray.training.optimiser import build_optimisers
 from curvedray.training.process import Process
 from curvedray.training.recipe import Recipe
+from curvedray.training.sharding import held_bytes
 from curvedray.training.start import new_adapter
 from curvedray.training.validate import NOISE_LEVELS
+from curvedray.training.work import Work
 
 TRIAL_STEPS = 3  # that are timed, after one that is not, in which memory is taken and kernels are chosen
 LONGEST_TRIAL = 30.0  # seconds: steps that would take longer are counted, not timed
@@ -62,12 +64,8 @@ def estimate(recipe: Recipe, model: VideoModel, shape: VideoShape, process: Proc
     grid = model.grid_for(shape.frames, shape.height, shape.width)
     transformer = model.transformer
     adapter = new_adapter(recipe, transformer) if recipe.what == "adapter" else None
-    forward = backbone_operations(transformer, grid, model.text_tokens)
-    backward = 1.0 if adapter is not None else 2.0  # frozen weights need no gradients of their own
-    again = 1.0 if recipe.gradient_checkpointing else 0.0
-    operations = forward * (1 + backward + again)
-    if adapter is not None:
-        operations += adapter_operations(adapter, grid) * (3 + again)
+    work = Work.of(recipe, transformer, adapter, grid, model.text_tokens)
+    forward, operations = work.forward, work.total
     of_process = operations * process.clips_per_pass * recipe.accumulate
     seconds = of_process / (REACHED * _speed(process.device, recipe.precision))
     timed = seconds * (TRIAL_STEPS + 1) < LONGEST_TRIAL
@@ -84,7 +82,7 @@ def estimate(recipe: Recipe, model: VideoModel, shape: VideoShape, process: Proc
         operations * recipe.batch,
         seconds,
         seconds * (recipe.steps + validations) / 3600,
-        frozen * next(transformer.parameters()).element_size()
+        (held_bytes(transformer, process.count if process.shards else 1) if frozen else 0)
         + state
         + trained * 4
         + kept_bytes(recipe, transformer, grid, process.clips_per_pass),

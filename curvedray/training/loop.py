@@ -77,7 +77,7 @@ def train(
 
     Nobody else can train into `out` meanwhile. `tick(done, total, words)` hears of every step, `say` of what happens.
     """
-    with own_run_folder(out, process):
+    with process.together(), own_run_folder(out, process):
         return _train(recipe, model, clips, out, process, resume, validation, tick, say)
 
 
@@ -98,6 +98,7 @@ def _train(
     grid = model.grid_for(shape.frames, shape.height, shape.width)
     latent_shape = model.latent_shape(grid)
     adapter, trained = what_is_trained(recipe, model, fresh=checkpoint is None)
+    process.shard(model.transformer)
     names = {parameter: name for name, parameter in trained.named_parameters()}
     parameters = list(names)
     optimisers = build_optimisers(recipe, names)
@@ -114,17 +115,22 @@ def _train(
 
     def validate_at(step: int) -> None:
         """Once per step, also where a kill came before the first attempt was in the log."""
-        if process.is_first and validation is not None and step not in log.validated:
+        due = validation is not None and step not in log.validated
+        if process.shards:  # all of them run the model, or none can; what is due is the first one's to say
+            due = process.first_says(due)
+        if validation is not None and due:
             with averaged(trained, average), writing(f"validation of step {step}", RESUME):
-                found = validate(recipe, model, adapter, validation, shape, out, step, empty_text)
+                writes = process.is_first
+                found = validate(recipe, model, adapter, validation, shape, out, step, empty_text, writes)
             log.validation(step, found)
         process.wait()
 
     def checkpoint_at(step: int) -> None:
-        if process.is_first:
+        if process.is_first or process.shards:
             remembered = optimiser_tensors(optimisers, names)
             state = Checkpoint(step, recipe.to_json(), trained.state_dict(), remembered, average, now)
-            save_checkpoint(out / "checkpoints", state, recipe.keep)
+            together = ((process.rank, process.count), process.wait) if process.shards else ()
+            save_checkpoint(out / "checkpoints", state, recipe.keep, *together)
             log.say(f"checkpoint at step {step}")
         process.wait()
 

@@ -6,8 +6,9 @@ would have to know about hooks, accumulation and weights that a method does not 
 """
 
 import os
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -19,14 +20,22 @@ from torch import Tensor, nn
 from curvedray.configs import flattened
 from curvedray.errors import InputError
 from curvedray.extras import needed
+from curvedray.inputs import first_line
 from curvedray.training.recipe import Recipe
+from curvedray.training.sharding import shard_backbone
+
+# What gloo and NCCL say when the process at the other end is gone.
+GONE = re.compile("[Cc]onnection (closed|reset|refused)|Broken pipe|gloo|NCCL|[Nn]ccl|Timed out waiting")
 
 
 class Process:
     """What accelerate knows about this process, behind the few calls that the loop needs."""
 
-    def __init__(self, recipe: Recipe, out: Path, tracker: Any = None):
-        """`tracker` is the name of one that accelerate knows, or a GeneralTracker of your own."""
+    def __init__(self, recipe: Recipe, out: Path, tracker: Any = None, shard: bool = False):
+        """`tracker` is the name of one that accelerate knows, or a GeneralTracker of your own.
+
+        `shard` splits the frozen backbone over the processes; `accelerate launch --use_fsdp` asks for the same.
+        """
         needed("accelerate")
         from accelerate import Accelerator
         from accelerate.utils import InitProcessGroupKwargs
@@ -57,6 +66,10 @@ class Process:
             got = f"{recipe.batch} for {self.count} processes of {recipe.accumulate} passes"
             raise InputError("batch", "a number that processes x accumulate divides", got)
         self.clips_per_pass = recipe.batch // passes
+        asked = shard or os.environ.get("ACCELERATE_USE_FSDP", "false").lower() == "true"
+        if asked and recipe.what != "adapter":
+            raise InputError("--shard", "a recipe that trains an adapter beside a frozen backbone", recipe.what)
+        self.shards = asked and self.count > 1  # one process has all of it anyway
 
     def slots(self, part: int) -> range:
         """This process's slots of the step's batch, in one of its passes."""
@@ -67,12 +80,35 @@ class Process:
         """Our own, not accelerate's, whose precision is fixed for as long as Python runs."""
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bf16")
 
+    def shard(self, transformer: nn.Module) -> None:
+        """Split the frozen backbone, where that was asked for."""
+        if self.shards:
+            shard_backbone(transformer, self.device, self.count)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What breaks because another process is gone is said so; the launcher ends the rest."""
+        try:
+            yield
+        except RuntimeError as error:
+            if self.count == 1 or not GONE.search(str(error)):
+                raise
+            fix = "Start the run again with --resume latest; the last checkpoint is whole."
+            raise InputError(
+                "processes", f"all {self.count} at work", f"one that is gone ({first_line(error)})", fix
+            ) from error
+
     def wait(self) -> None:
         self.accelerator.wait_for_everyone()
 
     def mean(self, numbers: Float[Tensor, " numbers"]) -> Float[Tensor, " numbers"]:
         """The mean over all processes."""
         return self.accelerator.reduce(numbers, "mean") if self.count > 1 else numbers
+
+    def first_says(self, yes: bool) -> bool:
+        """What the first process says, in all of them."""
+        said = torch.tensor([float(yes and self.is_first)], device=self.device)
+        return bool(self.mean(said)[0] > 0)
 
     def average_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
         """Every process gets the mean gradient; a weight that was not used has a gradient of zero."""

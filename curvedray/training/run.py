@@ -26,6 +26,7 @@ def train(
     *,
     resume: bool = False,
     tracker: Any = None,
+    shard: bool = False,
     tick: Tick = no_tick,
     say: Say = no_say,
 ) -> Result:
@@ -33,11 +34,12 @@ def train(
 
     The recipe may be a name (`curvedray train --list` has them all), with `changes` such as {"steps": 500,
     "adapter.breakpoints": 3, "data.source": "footage"}. `resume` goes on from the newest whole checkpoint. `tick(done,
-    total, words)` hears of every step, `say` of what happens.
+    total, words)` hears of every step, `say` of what happens. `shard` splits the frozen backbone over the processes
+    that a launcher started.
     """
     chosen = changed(recipe_named(recipe) if isinstance(recipe, str) else recipe, changes or {})
     check_source(chosen.data)
-    run = Run.prepare(chosen, Path(out), tracker)
+    run = Run.prepare(chosen, Path(out), tracker, shard)
     run.check_folder()
     clips, held_out = run.open_clips(say=say)
     return run.train(clips, held_out, resume=resume, tick=tick, say=say)
@@ -54,8 +56,8 @@ class Run:
     expected: Estimate
 
     @classmethod
-    def prepare(cls, recipe: Recipe, out: Path, tracker: Any = None) -> "Run":
-        process = Process(recipe, out, tracker)
+    def prepare(cls, recipe: Recipe, out: Path, tracker: Any = None, shard: bool = False) -> "Run":
+        process = Process(recipe, out, tracker, shard)
         model = load_model(recipe.model, device=process.device)
         return cls(recipe, out, process, model, estimate(recipe, model, video_shape(recipe.data, model), process))
 
@@ -83,8 +85,11 @@ class Run:
         if process.is_first:
             check_targets(recipe, clips, say)
         held_out = None
-        if recipe.every.validate and process.is_first:
-            held_out = open_held_out(recipe.data, self.model, self.out, recipe.validation_clips)
+        for rank in range(process.count if process.shards else 1):  # one at a time: they share a cache
+            if recipe.every.validate and process.rank == rank:
+                held_out = open_held_out(recipe.data, self.model, self.out, recipe.validation_clips)
+            if process.shards:
+                process.wait()
         if recipe.data.cache != "off":  # all texts and videos are encoded; the decoder is for validation's videos
             self.model.release(text=True, vae=held_out is None)
         return clips, held_out

@@ -29,10 +29,12 @@ def validate(
     out: Path,
     step: int,
     empty_text: Float[Tensor, "l e"],
+    writes: bool = True,
 ) -> dict[str, object]:
     """The mean loss, and a video per clip in `out/validation/step-000500`. The noise is the same at every step.
 
-    Clips and texts are encoded already; of the model's encoders only the decoder is needed.
+    Clips and texts are encoded already; of the model's encoders only the decoder is needed. Of several processes that
+    run the model together one `writes`.
     """
     folder = out / "validation" / f"step-{step:06d}"
     found = [clip_loss(recipe, model, adapter, clip, shape, empty_text) for clip in held_out.clips]
@@ -49,7 +51,8 @@ def validate(
             prompt_embeds=clip.text[None].to(model.device),
             negative_prompt_embeds=held_out.negative_text[None].to(model.device),
         )
-        write_video(made.frames, folder / f"{plain_name(clip.id, 'id')}.mp4", made.fps)
+        if writes:
+            write_video(made.frames, folder / f"{plain_name(clip.id, 'id')}.mp4", made.fps)
     return {"validation": sum(found) / len(found), "videos": str(folder)}
 
 
