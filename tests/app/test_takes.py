@@ -1,4 +1,4 @@
-"""Takes wait in a queue, are made by one worker, and none is lost: with workers of the tests' own, which make nothing."""
+"""Takes wait in a queue, are made by one worker, and none is lost. The tests' own worker makes nothing, at once."""
 
 import asyncio
 import json
