@@ -11,6 +11,8 @@ from curvedray.files import named_file, whole_file
 from curvedray.inputs import first_line, input_file, reading
 from curvedray.media.video import check_frames
 
+QUICK = 3  # of zlib's nine levels: a third of the usual level's time for an eighth more bytes
+
 
 def write_png(image: UInt8[Tensor, "h w 3"], path: str | Path) -> Path:
     """A PNG, without loss."""
@@ -19,7 +21,7 @@ def write_png(image: UInt8[Tensor, "h w 3"], path: str | Path) -> Path:
     path = named_file(path, (".png",))
     check_frames(image[None])
     with whole_file(path) as temporary:
-        Image.fromarray(image.cpu().contiguous().numpy()).save(temporary, optimize=False)
+        Image.fromarray(image.cpu().contiguous().numpy()).save(temporary, compress_level=QUICK)
     return path
 
 
