@@ -108,7 +108,7 @@ def test_colmap_passes_over_what_moves():
     poster = (texture(torch.Generator().manual_seed(5), 100)[0] * 255).to(torch.uint8).movedim(0, -1).numpy()
     moving = np.zeros(video.shape[:3], bool)
     for t in range(8):
-        left = 100 - 12 * t + 3 * t * t
+        left = 100 - 12 * t + t * t
         video[t, 30:130, left : left + 100] = poster
         moving[t, 28:132, left - 2 : left + 102] = True
     answer = replace(Colmap(motion="full"), moving=moving).estimate(video, lens)
