@@ -2,8 +2,11 @@
 
 import json
 import sys
+from contextlib import suppress
+from dataclasses import dataclass
 from types import ModuleType
 
+import numpy as np
 import pytest
 import torch
 from textured_room import HALF, render
@@ -13,13 +16,14 @@ from curvedray.cameras.named_lenses import named_lens
 from curvedray.errors import InputError
 from curvedray.evaluate.estimators.depth_anything import depth_of, load_depth_anything
 from curvedray.evaluate.estimators.perspective import Perspective
+from curvedray.evaluate.estimators.protocol import Estimate
 from curvedray.evaluate.estimators.triangulation import Triangulation, triangulate
 from curvedray.evaluate.estimators.unidepth import load_unidepth, matrix, read_result
 from curvedray.evaluate.label import TEACHERS, label_clip, label_videos, make_teacher
 from curvedray.evaluate.matching import Job
 from curvedray.evaluate.scores import Failure
 from curvedray.formats import write_cameras
-from curvedray.media.video import write_video
+from curvedray.media.video import read_video, write_video
 from curvedray.radial.map import read_radial_map
 
 
@@ -232,13 +236,47 @@ def test_colmap_teaches_sparse_distances_that_are_exact(tmp_path):
     map, note = label_clip(Job("room", tmp_path / "room.mp4", tmp_path / "room-cameras.json"), make_teacher("colmap"))
     assert "points per frame" in note
     assert map.valid.any()
+    assert map.unit == "metric"
+    grown = poses.float().clone()
+    grown[:, :3, 3] *= 1000
+    write_cameras(Cameras(lens, grown, "arbitrary"), tmp_path / "room-cameras.json")
+    same, _ = label_clip(Job("room", tmp_path / "room.mp4", tmp_path / "room-cameras.json"), make_teacher("colmap"))
+    assert same.unit == "cameras"
+    assert same.near == pytest.approx(1000 * map.near, rel=0.05)
 
 
-def test_colmap_needs_cameras_in_metres_and_every_teacher_has_a_name(job):
+def test_a_teacher_who_knows_the_cameras_sees_in_their_unit(job, tmp_path):
+    """Regression: labels of RealEstate10K's poses, whose scale nobody knows, were refused wherever they were used."""
+
+    @dataclass(frozen=True)
+    class Along:
+        name: str = "along"
+        version: str = "1"
+        floor: str = "none"
+        every_frame: bool = True
+
+        def estimate(self, video, lens=None, clip=""):
+            return Failure("only along cameras", clip)
+
+        def along(self, video, cameras, clip=""):
+            return Estimate(radial=np.full(video.shape[:3], 500.0))  # far beyond 20, of whatever that is
+
+    frames, height, width = read_video(job.video).frames.shape[:3]
+    poses = torch.eye(4).repeat(frames, 1, 1)
+    seen = {}
+    for unit in ("arbitrary", "metric"):
+        write_cameras(Cameras(Lens.from_fov(80, 0.0, width, height), poses, unit), tmp_path / "c.json")
+        with suppress(InputError):  # 500 metres are too far to be believed
+            seen[unit] = label_clip(Job("clip", job.video, tmp_path / "c.json"), Along())[0]
+    assert list(seen) == ["arbitrary"]
+    assert (seen["arbitrary"].unit, seen["arbitrary"].near) == ("cameras", 500)
+
+
+def test_colmap_needs_cameras_and_every_teacher_has_a_name(job):
     with pytest.raises(InputError, match="--cameras"):
         label_clip(Job("clip", job.video, None), make_teacher("colmap"), "pinhole-70")
     still = Cameras(Lens.from_fov(80, 0.0, 48, 32), torch.eye(4).repeat(3, 1, 1), "near")
-    with pytest.raises(InputError, match="poses in metres"):
+    with pytest.raises(InputError, match="near distances"):
         Triangulation().along(torch.zeros(3, 32, 48, 3, dtype=torch.uint8).numpy(), still)
     with pytest.raises(InputError, match=" or ".join(TEACHERS)):
         make_teacher("oracle")

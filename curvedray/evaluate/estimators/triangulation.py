@@ -28,7 +28,10 @@ MISSED_PIXELS = 1.5  # how far a point may fall from where it was seen
 
 @dataclass(frozen=True)
 class Triangulation:
-    """A teacher of sparse maps: a distance per matched point, nothing elsewhere. It needs the cameras, in metres."""
+    """A teacher of sparse maps: a distance per matched point, nothing elsewhere. It needs the cameras.
+
+    Its distances are in the cameras' unit: metres, or one whose scale nobody knows.
+    """
 
     features: int = 4000
     name: str = "colmap"
@@ -45,8 +48,8 @@ class Triangulation:
 
     def along(self, video: Frames, cameras: Cameras, clip: str = "") -> Estimate | Failure:
         """Distances of the points that were matched, NaN elsewhere."""
-        if cameras.unit != "metric":
-            raise InputError("cameras", "poses in metres, for distances in metres", f"unit {cameras.unit}")
+        if cameras.unit == "near":
+            raise InputError("cameras", "poses in metres, or in a unit of their own", "poses in near distances")
         if len(cameras) != len(video):
             raise InputError("cameras", f"{len(video)} poses, one per frame", len(cameras))
         lenses = [cameras.frame_lens[frame] for frame in range(len(video))]
