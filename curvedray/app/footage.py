@@ -25,7 +25,9 @@ from curvedray.media.video import read_video
 from curvedray.transfer import transfer
 
 ASKED = "asked" + CAMERAS
-UNITS = {"silog": "SILog", "abs_rel": "AbsRel", "delta_1": "delta_1", "scale_jitter": "scale jitter"}
+# How the distances of a transfer follow its map: what each number is called, and which way is good.
+FOLLOWED = {"silog": ("SILog", "lower"), "abs_rel": ("AbsRel", "lower"), "delta_1": ("delta_1", "higher")}
+FOLLOWED |= {"scale_jitter": ("scale jitter", "lower")}
 
 
 def score_take(models: WorkerModels, folder: Path, asked_json: dict[str, Any]) -> None:
@@ -115,12 +117,22 @@ def transfer_take(models: WorkerModels, folder: Path, asked_json: dict[str, Any]
     video = read_video(folder / VIDEO)
     write_thumbnail(video.frames[len(video.frames) // 2], folder / THUMBNAIL)
     files = {"video": VIDEO, "thumbnail": THUMBNAIL, "beside": made.files[-1].name, "recipe": "film.json"}
-    files |= {"cameras": "film" + CAMERAS, "sheet": "film-sheet.png", "path": "film-path.png"}
+    files |= {
+        "cameras": "film" + CAMERAS,
+        "sheet": "film-sheet.png",
+        "path": "film-path.png",
+        "radii": "film-radii.png",
+    }
     frames, height, width, _ = video.frames.shape
     facts = {"width": width, "height": height, "frames": frames, "fps": video.fps}
-    scores = [{"metric": UNITS.get(k, k), "value": v, "unit": "", "better": ""} for k, v in made.scores.items()]
+    scores = [_followed(name, value) for name, value in made.scores.items()]
     files = {key: name for key, name in files.items() if (folder / name).is_file()}
     channel.say("news", files=files, facts=facts, scores=scores)
+
+
+def _followed(name: str, value: float) -> dict[str, Any]:
+    metric, better = FOLLOWED.get(name, (name, "neither"))
+    return {"metric": metric, "value": value, "unit": "", "better": better}
 
 
 def _named(lens: LensAsked) -> str:

@@ -18,8 +18,10 @@ from curvedray.evaluate.scores import Failure
 
 STILL = 2.0  # degrees that a camera which only travels may seem to turn
 SHORT = 0.1  # near distances under which a path stands still
-# A camera counts as obeyed within these: degrees per frame (or this share of the turn), and degrees off the way.
+# A camera counts as obeyed within these: degrees per frame (or this share of the turn), degrees off the way, and near
+# distances too far or too short (or this share of the way).
 DEGREES_OFF, SHARE_OFF, WAY_OFF = 4.0, 0.15, 35.0
+LENGTH_OFF, LENGTH_SHARE_OFF = 0.25, 0.5
 METRIC = ("embedded",)  # estimators that answer in metres
 
 
@@ -68,7 +70,7 @@ def verdict_of(
     scale = 1.0 if metric else _scale(path, found)
     return Verdict(
         words=_words(degrees, turned, asked_turn, went, way_off, asked_way),
-        obeyed=_obeyed(degrees, turned, asked_turn, way_off),
+        obeyed=_turn_is_obeyed(degrees, turned, asked_turn) and _way_is_obeyed(went, way_off, asked_way),
         recovered=poses_json(_standing_at(truth[0], found, scale)),
         degrees=degrees,
         turned=turned,
@@ -95,7 +97,9 @@ def _way(
     path: Float[np.ndarray, "t 3 4"], found: Float[np.ndarray, "t 3 4"], near: float, metric: bool, asked: float
 ) -> tuple[float | None, float | None]:
     """How far the camera went, in near distances, and by how many degrees it went elsewhere."""
-    farthest = int(np.linalg.norm(path[:, :, 3], axis=-1).argmax())
+    # Where the path is farthest from its start; a path that stands still has no such frame, so where the other is.
+    leading = path if asked >= SHORT else found
+    farthest = int(np.linalg.norm(leading[:, :, 3], axis=-1).argmax())
     want, got = path[farthest, :, 3], found[farthest, :, 3]
     size = float(np.linalg.norm(got))
     went = size / near if metric else None
@@ -130,12 +134,18 @@ def _words(
         said.append(f"{far}, {way_off:.0f} degrees off")
     elif asked_way < SHORT and went is not None:
         said.append(
-            f"moved {went:.2f} near distances instead of staying" if went > 2 * SHORT else "stayed in its place"
+            f"moved {went:.2f} near distances instead of staying" if went > LENGTH_OFF else "stayed in its place"
         )
     return "; ".join([*said, f"{degrees:.1f} degrees off per frame"])
 
 
-def _obeyed(degrees: float, turned: float, asked_turn: float, way_off: float | None) -> bool:
-    tolerance = max(DEGREES_OFF, SHARE_OFF * asked_turn)
-    turn_is_off = abs(turned - asked_turn) > 2 * tolerance if asked_turn > STILL else turned > 2 * tolerance
-    return degrees <= tolerance and not turn_is_off and (way_off is None or way_off <= WAY_OFF)
+def _turn_is_obeyed(degrees: float, turned: float, asked: float) -> bool:
+    tolerance = max(DEGREES_OFF, SHARE_OFF * asked)
+    off = abs(turned - asked) if asked > STILL else turned
+    return degrees <= tolerance and off <= 2 * tolerance
+
+
+def _way_is_obeyed(went: float | None, way_off: float | None, asked: float) -> bool:
+    if way_off is not None and way_off > WAY_OFF:
+        return False
+    return went is None or abs(went - asked) <= max(LENGTH_OFF, LENGTH_SHARE_OFF * asked)
