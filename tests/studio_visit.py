@@ -64,15 +64,16 @@ class Visit:
     def press(self, name: str) -> None:
         self.page.get_by_role("button", name=name, exact=True).first.click()
 
-    def picture(self, name: str) -> None:
-        """A screenshot for the documentation, where STUDIO_PICTURES names its folder."""
+    def picture(self, name: str, colours: int = 256) -> None:
+        """A screenshot for the documentation, where STUDIO_PICTURES names its folder; in few colours, or (0) in all."""
         folder = os.environ.get("STUDIO_PICTURES")
         if folder:
             self.rest()
             from PIL import Image
 
             picture = Image.open(io.BytesIO(self.page.screenshot())).convert("RGB")
-            picture.quantize(256, dither=Image.Dither.NONE).save(Path(folder) / f"{name}.png", optimize=True)
+            few = picture.quantize(colours, dither=Image.Dither.NONE) if colours else picture
+            few.save(Path(folder) / f"{name}.png", optimize=True)
 
     def end(self) -> None:
         self.context.close()

@@ -110,7 +110,10 @@ async function open() {
     if (detail === 'problem' && scene && !studio.derived.scene) fallBack(studio);
   });
   studio.derived.refresh();
-  window.addEventListener('beforeunload', (event) => studio.store.changed && studio.store.past.length && event.preventDefault());
+  window.addEventListener(
+    'beforeunload',
+    (event) => studio.store.changed && studio.store.past.length && event.preventDefault(),
+  );
   window.studio = studio; // for who looks into it from the browser's console
   await attempt(() => studio.takes.begin());
 }

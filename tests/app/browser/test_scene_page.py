@@ -41,7 +41,7 @@ def test_scene(visit):
     reading = page.locator(".reading")
     reading.filter(has_text=" m").wait_for()
     assert 1 < float(reading.inner_text().removesuffix(" m")) < 4  # the ground before the camera
-    visit.picture("scene")
+    visit.picture("scene", colours=0)
     visit.press("Draw a region")
     page.mouse.move(box["x"] + 0.2 * box["width"], box["y"] + 0.3 * box["height"])
     page.mouse.down()

@@ -12,6 +12,8 @@ export class Blocks {
   edit(change, kind = null) {
     this.studio.store.edit((project) => {
       project.scene.blocks = change(project.scene.blocks);
+      // Who blocks a scene out means it: the next take follows its distances, until told otherwise under Film.
+      if (project.scene.kind !== 'blocks' && project.follow === 'nothing') project.follow = 'blocks';
       project.scene.kind = 'blocks';
     }, kind);
   }

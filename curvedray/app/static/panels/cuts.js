@@ -10,8 +10,17 @@ export class CutsPanel {
     Object.assign(this, { studio, shape: '', fields: [], drawing: false });
     this.list = h('ol', { class: 'cards' });
     this.draw = button('Draw a region', () => this.arm(), { key: 'draw a cut' });
-    this.element = section('Left to the model', h('p', { class: 'help' }, 'Distances inside these regions are not followed.'), this.list,
-      h('div', { class: 'row' }, this.draw, button('Add by numbers', () => this.add([0.35, 0.35, 0.65, 0.65]), { look: 'quiet' })));
+    this.element = section(
+      'Left to the model',
+      h('p', { class: 'help' }, 'Distances inside these regions are not followed.'),
+      this.list,
+      h(
+        'div',
+        { class: 'row' },
+        this.draw,
+        button('Add by numbers', () => this.add([0.35, 0.35, 0.65, 0.65]), { look: 'quiet' }),
+      ),
+    );
   }
 
   get cuts() {
@@ -66,16 +75,31 @@ export class CutsPanel {
   /** The regions that hold at this frame, and one being drawn. */
   show(fresh = null) {
     const { frame } = this.studio.shot;
-    const now = this.cuts.filter(({ frames }) => !frames || (frames[0] <= frame && frame <= frames[1])).map(({ box }) => box);
-    const shapes = [...now, ...(fresh ? [fresh] : [])].map(([left, top, right, bottom]) => s('rect', { x: 100 * left, y: 100 * top, width: 100 * (right - left), height: 100 * (bottom - top), class: 'cut' }));
-    this.over?.replaceChildren(s('svg', { viewBox: '0 0 100 100', preserveAspectRatio: 'none', 'aria-hidden': 'true' }, shapes));
+    const now = this.cuts
+      .filter(({ frames }) => !frames || (frames[0] <= frame && frame <= frames[1]))
+      .map(({ box }) => box);
+    const shapes = [...now, ...(fresh ? [fresh] : [])].map(([left, top, right, bottom]) =>
+      s('rect', {
+        x: 100 * left,
+        y: 100 * top,
+        width: 100 * (right - left),
+        height: 100 * (bottom - top),
+        class: 'cut',
+      }),
+    );
+    this.over?.replaceChildren(
+      s('svg', { viewBox: '0 0 100 100', preserveAspectRatio: 'none', 'aria-hidden': 'true' }, shapes),
+    );
   }
 
   update() {
     if (this.shape !== String(this.cuts.length)) {
       this.shape = String(this.cuts.length);
       this.fields = [];
-      refill(this.list, this.cuts.map((_, i) => this.card(i)));
+      refill(
+        this.list,
+        this.cuts.map((_, i) => this.card(i)),
+      );
     }
     for (const field of this.fields) field.update();
     this.show();
@@ -85,18 +109,52 @@ export class CutsPanel {
     const cut = () => this.cuts[index] ?? { box: [0, 0, 1, 1], frames: null };
     const last = () => this.studio.shot.frames - 1;
     const sides = SIDES.map((label, i) =>
-      number(label, () => 100 * cut().box[i], (value) => this.set(index, { box: cut().box.map((old, j) => (j === i ? value / 100 : old)) }), { min: 0, max: 100, unit: '%', digits: 0, key: `cut ${index} ${label}` }),
+      number(
+        label,
+        () => 100 * cut().box[i],
+        (value) => this.set(index, { box: cut().box.map((old, j) => (j === i ? value / 100 : old)) }),
+        { min: 0, max: 100, unit: '%', digits: 0, key: `cut ${index} ${label}` },
+      ),
     );
-    const frames = [['From frame', 0], ['To frame', 1]].map(([label, i]) =>
-      number(label, () => (cut().frames ? cut().frames[i] + 1 : null), (value) => {
-        const now = cut().frames ?? [0, last()];
-        this.set(index, { frames: value === null ? null : now.map((old, j) => (j === i ? Math.round(value) - 1 : old)) });
-      }, { min: 1, step: 1, digits: 0, empty: i ? 'last' : 'first', key: `cut ${index} ${label}` }),
+    const frames = [
+      ['From frame', 0],
+      ['To frame', 1],
+    ].map(([label, i]) =>
+      number(
+        label,
+        () => (cut().frames ? cut().frames[i] + 1 : null),
+        (value) => {
+          const now = cut().frames ?? [0, last()];
+          this.set(index, {
+            frames: value === null ? null : now.map((old, j) => (j === i ? Math.round(value) - 1 : old)),
+          });
+        },
+        { min: 1, step: 1, digits: 0, empty: i ? 'last' : 'first', key: `cut ${index} ${label}` },
+      ),
     );
     this.fields.push(...sides, ...frames);
-    return h('li', { class: 'card open' }, h('header', {}, h('h4', {}, `Region ${index + 1}`), button('', () => this.edit((cuts) => cuts.filter((_, i) => i !== index)), { glyph: 'trash', label: `Remove region ${index + 1}`, look: 'quiet small' })),
-      h('div', { class: 'thirds' }, sides.map(({ element }) => element), frames.map(({ element }) => element)));
+    return h(
+      'li',
+      { class: 'card open' },
+      h(
+        'header',
+        {},
+        h('h4', {}, `Region ${index + 1}`),
+        button('', () => this.edit((cuts) => cuts.filter((_, i) => i !== index)), {
+          glyph: 'trash',
+          label: `Remove region ${index + 1}`,
+          look: 'quiet small',
+        }),
+      ),
+      h(
+        'div',
+        { class: 'thirds' },
+        sides.map(({ element }) => element),
+        frames.map(({ element }) => element),
+      ),
+    );
   }
 }
 
-const boxOf = ([a, b], [c, d]) => [Math.min(a, c), Math.min(b, d), Math.max(a, c), Math.max(b, d)].map((i) => Math.round(i * 1e3) / 1e3);
+const boxOf = ([a, b], [c, d]) =>
+  [Math.min(a, c), Math.min(b, d), Math.max(a, c), Math.max(b, d)].map((i) => Math.round(i * 1e3) / 1e3);

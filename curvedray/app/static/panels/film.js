@@ -29,32 +29,98 @@ export class FilmPanel {
     const { studio } = this;
     const { start, store } = studio;
     const usual = (name) => plain(this.model[name] ?? 0);
-    this.prompt = words('Prompt', () => this.film.prompt, (prompt) => this.set({ prompt }), { lines: 3, spell: true, key: 'prompt' });
+    this.prompt = words(
+      'Prompt',
+      () => this.film.prompt,
+      (prompt) => this.set({ prompt }),
+      { lines: 3, spell: true, key: 'prompt' },
+    );
     this.known = h('div', { class: 'known' });
-    this.seed = number('Seed', () => this.film.seed, (seed) => this.set({ seed: Math.round(seed) }), { min: 0, step: 1, digits: 0 });
+    this.seed = number(
+      'Seed',
+      () => this.film.seed,
+      (seed) => this.set({ seed: Math.round(seed) }),
+      { min: 0, step: 1, digits: 0 },
+    );
     this.numbers = [
       this.seed,
-      number('Steps', () => this.film.steps, (steps) => this.set({ steps: steps && Math.round(steps) }), { min: 1, max: 200, step: 1, digits: 0, empty: usual('steps') }),
-      number('Text guidance', () => this.film.guidance, (guidance) => this.set({ guidance }), { min: 0, max: 30, step: 0.5, empty: usual('guidance') }),
-      number('Camera guidance', () => this.film.camera_guidance, (camera_guidance) => this.set({ camera_guidance }), { min: 0, max: 30, step: 0.5, empty: usual('camera_guidance') }),
+      number(
+        'Steps',
+        () => this.film.steps,
+        (steps) => this.set({ steps: steps && Math.round(steps) }),
+        { min: 1, max: 200, step: 1, digits: 0, empty: usual('steps') },
+      ),
+      number(
+        'Text guidance',
+        () => this.film.guidance,
+        (guidance) => this.set({ guidance }),
+        { min: 0, max: 30, step: 0.5, empty: usual('guidance') },
+      ),
+      number(
+        'Camera guidance',
+        () => this.film.camera_guidance,
+        (camera_guidance) => this.set({ camera_guidance }),
+        { min: 0, max: 30, step: 0.5, empty: usual('camera_guidance') },
+      ),
     ];
-    this.models = choice('Model', () => start.models.map(({ name }) => [name, name]), () => store.project.model, (name) => this.useModel(name));
-    const adapters = () => [[null, 'the model’s own'], ...start.adapters.filter(({ models }) => !models || models.includes(store.project.model)).map(({ name, method }) => [name, name === method ? name : `${name} (${method})`])];
-    this.adapters = choice('Adapter', adapters, () => this.film.adapter, (adapter) => this.set({ adapter }));
+    this.models = choice(
+      'Model',
+      () => start.models.map(({ name }) => [name, name]),
+      () => store.project.model,
+      (name) => this.useModel(name),
+    );
+    const adapters = () => [
+      [null, 'the model’s own'],
+      ...start.adapters
+        .filter(({ models }) => !models || models.includes(store.project.model))
+        .map(({ name, method }) => [name, name === method ? name : `${name} (${method})`]),
+    ];
+    this.adapters = choice(
+      'Adapter',
+      adapters,
+      () => this.film.adapter,
+      (adapter) => this.set({ adapter }),
+    );
     this.about = h('p', { class: 'help' });
-    const follows = () => [['nothing', 'nothing'], ['blocks', 'the blocked-out scene'], ...(store.project.map ? [['map', `map: ${store.project.map.name}`]] : [])];
-    this.follow = choice('Follow the distances of', follows, () => store.project.follow, (follow) => store.edit((project) => (project.follow = follow)));
+    const follows = () => [
+      ['nothing', 'nothing'],
+      ['blocks', 'the blocked-out scene'],
+      ...(store.project.map ? [['map', `map: ${store.project.map.name}`]] : []),
+    ];
+    this.follow = choice(
+      'Follow the distances of',
+      follows,
+      () => store.project.follow,
+      (follow) => store.edit((project) => (project.follow = follow)),
+    );
     this.warning = h('p', { class: 'problem', role: 'alert', hidden: true });
-    this.go = button('Film', () => this.shoot(), { look: 'primary large', glyph: 'film', key: 'film', title: 'Film this take (Ctrl+Enter)' });
+    this.go = button('Film', () => this.shoot(), {
+      look: 'primary large',
+      glyph: 'film',
+      key: 'film',
+      title: 'Film this take (Ctrl+Enter)',
+    });
     this.state = h('p', { class: 'help', 'aria-live': 'polite' });
     this.queue = h('ol', { class: 'queue', 'aria-label': 'Takes under way' });
     this.element = h(
       'div',
       { class: 'stack' },
       section('What', this.prompt.element, this.known),
-      section('How', h('div', { class: 'halves' }, this.numbers.map(({ element }) => element)),
-        button('Another seed', () => this.set({ seed: Math.floor(Math.random() * 10000) }, null), { glyph: 'dice', look: 'small' }),
-        h('div', { class: 'halves' }, this.models.element, this.adapters.element), this.about, this.follow.element),
+      section(
+        'How',
+        h(
+          'div',
+          { class: 'halves' },
+          this.numbers.map(({ element }) => element),
+        ),
+        button('Another seed', () => this.set({ seed: Math.floor(Math.random() * 10000) }, null), {
+          glyph: 'dice',
+          look: 'small',
+        }),
+        h('div', { class: 'halves' }, this.models.element, this.adapters.element),
+        this.about,
+        this.follow.element,
+      ),
       this.warning,
       this.go,
       this.state,
@@ -85,7 +151,11 @@ export class FilmPanel {
       return `${article(one)} ${one} ${pick(known.kinds)} and ${article(other)} ${other} ${pick(known.kinds)} in a ${pick(known.places)} courtyard`;
     };
     return this.known.replaceChildren(
-      h('p', { class: 'help' }, `This small model knows ${known.kinds.join(', ')} in ${known.colours.join(', ')}, in a ${known.places.join(', ')} courtyard.`),
+      h(
+        'p',
+        { class: 'help' },
+        `This small model knows ${known.kinds.join(', ')} in ${known.colours.join(', ')}, in a ${known.places.join(', ')} courtyard.`,
+      ),
       button('Another prompt', () => this.set({ prompt: another() }, null), { glyph: 'dice', look: 'small' }),
     );
   }
@@ -127,9 +197,17 @@ export class FilmPanel {
   drawQueue() {
     const { takes } = this.studio;
     const { worker } = takes;
-    const said = { loading: 'The model is being loaded …', restarting: 'The worker stopped and is being started again …', ready: 'Ready.', working: 'Filming.' };
+    const said = {
+      loading: 'The model is being loaded …',
+      restarting: 'The worker stopped and is being started again …',
+      ready: 'Ready.',
+      working: 'Filming.',
+    };
     this.state.textContent = takes.online ? (said[worker?.state] ?? '') : 'The studio does not answer; trying again …';
-    refill(this.queue, takes.unfinished.map((take) => this.waiting(take)));
+    refill(
+      this.queue,
+      takes.unfinished.map((take) => this.waiting(take)),
+    );
   }
 
   waiting(take) {
@@ -137,14 +215,23 @@ export class FilmPanel {
     const step = takes.steps.get(take.take);
     const working = take.state === 'working';
     const left = take.left === null || take.left === undefined ? '' : ` · ${plain(take.left, 0)} s left`;
-    const doing = take.steps ? `${take.doing || 'filming'}, step ${take.step ?? 0} of ${take.steps}` : take.doing || 'starting';
+    const doing = take.steps
+      ? `${take.doing || 'filming'}, step ${take.step ?? 0} of ${take.steps}`
+      : take.doing || 'starting';
     const place = take.place === null ? '' : `place ${take.place} in the queue`;
     return h(
       'li',
       { class: 'waiting' },
       step ? stepPicture(step) : h('div', { class: 'step-picture empty' }),
-      h('div', {}, h('p', {}, take.title || take.asked?.prompt || take.kind), h('p', { class: 'help' }, (working ? doing : place) + left),
-        working && take.steps ? h('progress', { max: take.steps, value: take.step ?? 0, 'aria-label': 'Progress' }) : null),
+      h(
+        'div',
+        {},
+        h('p', {}, take.title || take.asked?.prompt || take.kind),
+        h('p', { class: 'help' }, (working ? doing : place) + left),
+        working && take.steps
+          ? h('progress', { max: take.steps, value: take.step ?? 0, 'aria-label': 'Progress' })
+          : null,
+      ),
       button('Cancel', () => attempt(() => api.removeTake(take.take)), { look: 'small', key: `cancel ${take.take}` }),
     );
   }

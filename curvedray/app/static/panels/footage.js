@@ -14,23 +14,69 @@ export class FootagePanel {
 
   build() {
     const { studio } = this;
-    this.file = h('input', { type: 'file', class: 'hidden', tabindex: -1, accept: 'video/*', 'aria-label': 'A video', onchange: () => this.bring(this.file.files[0]).then(() => (this.file.value = '')) });
+    this.file = h('input', {
+      type: 'file',
+      class: 'hidden',
+      tabindex: -1,
+      accept: 'video/*',
+      'aria-label': 'A video',
+      onchange: () => this.bring(this.file.files[0]).then(() => (this.file.value = '')),
+    });
     this.preview = h('video', { muted: true, loop: true, controls: true, playsinline: true, hidden: true });
     this.name = h('p', { class: 'help' }, 'No video yet.');
-    const against = () => [['own', 'the cameras in its own recipe'], ['path', 'the path on this page']];
-    this.cameras = choice('Compare with', against, () => this.against, (value) => (this.against = value));
-    this.words = words('New prompt', () => this.prompt || studio.store.project.film.prompt, (text) => (this.prompt = text), { lines: 2, spell: true, key: 'transfer prompt' });
-    const estimators = () => [[null, 'its own recipe, or found'], ['embedded', 'embedded estimator'], ['colmap', 'COLMAP']];
-    this.estimates = choice('Cameras from', estimators, () => this.estimate, (value) => (this.estimate = value));
-    this.seeds = number('Seed', () => this.seed, (seed) => (this.seed = Math.round(seed)), { min: 0, step: 1, digits: 0, key: 'transfer seed' });
+    const against = () => [
+      ['own', 'the cameras in its own recipe'],
+      ['path', 'the path on this page'],
+    ];
+    this.cameras = choice(
+      'Compare with',
+      against,
+      () => this.against,
+      (value) => (this.against = value),
+    );
+    this.words = words(
+      'New prompt',
+      () => this.prompt || studio.store.project.film.prompt,
+      (text) => (this.prompt = text),
+      { lines: 2, spell: true, key: 'transfer prompt' },
+    );
+    const estimators = () => [
+      [null, 'its own recipe, or found'],
+      ['embedded', 'embedded estimator'],
+      ['colmap', 'COLMAP'],
+    ];
+    this.estimates = choice(
+      'Cameras from',
+      estimators,
+      () => this.estimate,
+      (value) => (this.estimate = value),
+    );
+    this.seeds = number(
+      'Seed',
+      () => this.seed,
+      (seed) => (this.seed = Math.round(seed)),
+      { min: 0, step: 1, digits: 0, key: 'transfer seed' },
+    );
     this.score = button('Score it', () => this.send('score'), { look: 'primary', key: 'score it' });
     this.transfer = button('Transfer its motion', () => this.send('transfer'), { look: 'primary', key: 'transfer it' });
     this.element = h(
       'div',
       { class: 'stack' },
-      section('Footage', h('p', { class: 'help' }, 'Drop a video anywhere on the page, or choose one.'), this.file, button('Choose a video', () => this.file.click(), { key: 'choose video' }), this.name, this.preview),
+      section(
+        'Footage',
+        h('p', { class: 'help' }, 'Drop a video anywhere on the page, or choose one.'),
+        this.file,
+        button('Choose a video', () => this.file.click(), { key: 'choose video' }),
+        this.name,
+        this.preview,
+      ),
       section('Did it obey?', this.cameras.element, this.score),
-      section('Take its motion', this.words.element, h('div', { class: 'halves' }, this.estimates.element, this.seeds.element), this.transfer),
+      section(
+        'Take its motion',
+        this.words.element,
+        h('div', { class: 'halves' }, this.estimates.element, this.seeds.element),
+        this.transfer,
+      ),
     );
     this.update();
   }
@@ -59,8 +105,26 @@ export class FootagePanel {
     const prompt = this.words.input.value.trim();
     const body =
       kind === 'score'
-        ? { upload, cameras: null, path, lens: path ? null : lens, estimator: null, stride: 1, title: `Score of ${name}` }
-        : { upload, prompt, cameras: null, lens, estimate: this.estimate, teacher: 'embedded', moves: null, seed: this.seed, title: '' };
+        ? {
+            upload,
+            cameras: null,
+            path,
+            lens: path ? null : lens,
+            estimator: null,
+            stride: 1,
+            title: `Score of ${name}`,
+          }
+        : {
+            upload,
+            prompt,
+            cameras: null,
+            lens,
+            estimate: this.estimate,
+            teacher: 'embedded',
+            moves: null,
+            seed: this.seed,
+            title: '',
+          };
     const take = await attempt(() => (kind === 'score' ? api.score(body) : api.transfer(body)));
     if (!take) return;
     takes.put(take);

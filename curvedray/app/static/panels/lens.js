@@ -40,25 +40,62 @@ export class LensPanel {
         return this.unit === 'deg' ? [`${plain(value, 1)}°`, focal] : [focal, `${plain(value, 1)}°`];
       },
     });
-    const units = segmented('Field of view in', [['deg', 'degrees'], ['mm', 'mm']], () => this.unit, (unit) => {
-      this.unit = unit;
-      units.update();
-      this.update();
-    }, { hideLabel: true });
-    this.degrees = number('Field of view', () => this.lens.hfov, wide, { min: 10, max: 235, unit: '°', digits: 1, key: 'view degrees' });
-    this.focal = number('Focal length', () => this.millimetres(), (mm) => wide(fovOfMillimetres(mm, this.lens.xi, clip.width, clip.height)), { min: 1, max: 400, unit: 'mm', digits: 1, key: 'view millimetres' });
-    this.bend = slider('Bend (xi)', () => this.lens.xi, (xi) => {
-      const hfov = Math.min(this.lens.hfov, Math.min(235, widestFov(xi) - 0.6));
-      this.change({ xi, hfov, name: null });
-    }, { min: 0, max: 2, step: 0.01 });
+    const units = segmented(
+      'Field of view in',
+      [
+        ['deg', 'degrees'],
+        ['mm', 'mm'],
+      ],
+      () => this.unit,
+      (unit) => {
+        this.unit = unit;
+        units.update();
+        this.update();
+      },
+      { hideLabel: true },
+    );
+    this.degrees = number('Field of view', () => this.lens.hfov, wide, {
+      min: 10,
+      max: 235,
+      unit: '°',
+      digits: 1,
+      key: 'view degrees',
+    });
+    this.focal = number(
+      'Focal length',
+      () => this.millimetres(),
+      (mm) => wide(fovOfMillimetres(mm, this.lens.xi, clip.width, clip.height)),
+      { min: 1, max: 400, unit: 'mm', digits: 1, key: 'view millimetres' },
+    );
+    this.bend = slider(
+      'Bend (xi)',
+      () => this.lens.xi,
+      (xi) => {
+        const hfov = Math.min(this.lens.hfov, Math.min(235, widestFov(xi) - 0.6));
+        this.change({ xi, hfov, name: null });
+      },
+      { min: 0, max: 2, step: 0.01 },
+    );
     const named = () => [[null, 'my own'], ...start.lenses.map(({ name }) => [name, name])];
-    this.named = choice('Named lens', named, () => this.lens.name ?? null, (name) => this.choose(name));
+    this.named = choice(
+      'Named lens',
+      named,
+      () => this.lens.name ?? null,
+      (name) => this.choose(name),
+    );
     this.about = h('p', { class: 'help' });
     this.own = h('div', { class: 'stack' });
     this.element = h(
       'div',
       { class: 'stack' },
-      section('Lens', this.named.element, this.about, this.dial.element, h('div', { class: 'row' }, units.element, this.degrees.element, this.focal.element), this.bend.element),
+      section(
+        'Lens',
+        this.named.element,
+        this.about,
+        this.dial.element,
+        h('div', { class: 'row' }, units.element, this.degrees.element, this.focal.element),
+        this.bend.element,
+      ),
       section('This keyframe', this.own),
     );
     this.makeKeyFields();
@@ -78,16 +115,50 @@ export class LensPanel {
     const set = (changes) => studio.edits.setLens(studio.shot.key, changes);
     const turn = (yaw) => studio.edits.set(studio.shot.key, { yaw });
     this.keyFields = [
-      slider('Pan', () => key()?.yaw ?? 0, turn, { min: -180, max: 180, step: 0.5, unit: '°', digits: 1, key: 'key pan' }),
-      slider('Zoom', () => own().zoom ?? 1, (zoom) => set({ zoom }), { min: 0.5, max: 4, step: 0.01, unit: '×', key: 'key zoom' }),
-      slider('View', () => own().hfov, (hfov) => set({ hfov, name: null }), { min: 20, max: 235, step: 0.5, unit: '°', digits: 1, key: 'key view' }),
-      slider('Shift across', () => 100 * (own().pan ?? [0, 0])[0], (x) => set({ pan: [x / 100, (own().pan ?? [0, 0])[1]] }), { min: -50, max: 50, step: 1, unit: '%', digits: 0, key: 'key shift x' }),
-      slider('Shift down', () => 100 * (own().pan ?? [0, 0])[1], (y) => set({ pan: [(own().pan ?? [0, 0])[0], y / 100] }), { min: -50, max: 50, step: 1, unit: '%', digits: 0, key: 'key shift y' }),
+      slider('Pan', () => key()?.yaw ?? 0, turn, {
+        min: -180,
+        max: 180,
+        step: 0.5,
+        unit: '°',
+        digits: 1,
+        key: 'key pan',
+      }),
+      slider(
+        'Zoom',
+        () => own().zoom ?? 1,
+        (zoom) => set({ zoom }),
+        { min: 0.5, max: 4, step: 0.01, unit: '×', key: 'key zoom' },
+      ),
+      slider(
+        'View',
+        () => own().hfov,
+        (hfov) => set({ hfov, name: null }),
+        { min: 20, max: 235, step: 0.5, unit: '°', digits: 1, key: 'key view' },
+      ),
+      slider(
+        'Shift across',
+        () => 100 * (own().pan ?? [0, 0])[0],
+        (x) => set({ pan: [x / 100, (own().pan ?? [0, 0])[1]] }),
+        { min: -50, max: 50, step: 1, unit: '%', digits: 0, key: 'key shift x' },
+      ),
+      slider(
+        'Shift down',
+        () => 100 * (own().pan ?? [0, 0])[1],
+        (y) => set({ pan: [(own().pan ?? [0, 0])[0], y / 100] }),
+        { min: -50, max: 50, step: 1, unit: '%', digits: 0, key: 'key shift y' },
+      ),
     ];
-    this.back = button('Use the lens of the shot', () => studio.edits.set(studio.shot.key, { lens: null }, null), { look: 'small' });
+    this.back = button('Use the lens of the shot', () => studio.edits.set(studio.shot.key, { lens: null }, null), {
+      look: 'small',
+    });
     this.none = h('p', { class: 'help' }, 'Pan and zoom over the clip: select a keyframe on the timeline. ');
     this.none.append(button('Edit as keyframes', () => studio.edits.open(), { look: 'small', key: 'lens open keys' }));
-    this.fields = h('div', { class: 'stack' }, this.keyFields.map((field) => field.element), this.back);
+    this.fields = h(
+      'div',
+      { class: 'stack' },
+      this.keyFields.map((field) => field.element),
+      this.back,
+    );
     this.own.append(this.none, this.fields);
   }
 
@@ -98,7 +169,9 @@ export class LensPanel {
     this.focal.element.hidden = this.unit !== 'mm';
     for (const field of [this.dial, this.degrees, this.focal, this.bend, this.named]) field.update();
     const found = this.studio.start.lenses.find(({ name }) => name === this.lens.name);
-    this.about.textContent = found ? found.about : `a lens of your own; with this bend it can see up to ${plain(widestFov(this.lens.xi), 0)}°`;
+    this.about.textContent = found
+      ? found.about
+      : `a lens of your own; with this bend it can see up to ${plain(widestFov(this.lens.xi), 0)}°`;
     const chosen = project.path.kind === 'keys' && key !== null && project.path.keys[key];
     this.none.hidden = Boolean(chosen);
     this.fields.hidden = !chosen;

@@ -11,15 +11,44 @@ import { distanceScale } from '../view/scale.js';
 export class MapPanel {
   constructor(studio) {
     this.studio = studio;
-    this.file = h('input', { type: 'file', class: 'hidden', tabindex: -1, multiple: true, 'aria-label': 'A map or depth video', onchange: () => this.bring([...this.file.files]).then(() => (this.file.value = '')) });
+    this.file = h('input', {
+      type: 'file',
+      class: 'hidden',
+      tabindex: -1,
+      multiple: true,
+      'aria-label': 'A map or depth video',
+      onchange: () => this.bring([...this.file.files]).then(() => (this.file.value = '')),
+    });
     this.picture = h('img', { class: 'map-picture', alt: 'The map in colour, at the playhead' });
     this.scale = h('div');
     this.words = h('p', { class: 'help' });
-    this.shown = h('div', { class: 'stack', hidden: true }, this.picture, this.scale, this.words,
-      h('div', { class: 'row' }, button('Follow this map', () => this.follow(), { look: 'primary small' }), button('Download .npz', () => this.download(), { look: 'small' }), button('Put away', () => this.forget(), { look: 'quiet small' })));
+    this.shown = h(
+      'div',
+      { class: 'stack', hidden: true },
+      this.picture,
+      this.scale,
+      this.words,
+      h(
+        'div',
+        { class: 'row' },
+        button('Follow this map', () => this.follow(), { look: 'primary small' }),
+        button('Download .npz', () => this.download(), { look: 'small' }),
+        button('Put away', () => this.forget(), { look: 'quiet small' }),
+      ),
+    );
     this.exact = button('Map of the blocks', () => this.ofBlocks(), { key: 'map of blocks' });
-    this.element = section('Map of distances', h('p', { class: 'help' }, 'Drop a map, a depth file or a depth video on the page, or choose it.'), this.file,
-      h('div', { class: 'row' }, button('Choose a map', () => this.file.click(), { key: 'choose a map' }), this.exact), this.shown);
+    this.element = section(
+      'Map of distances',
+      h('p', { class: 'help' }, 'Drop a map, a depth file or a depth video on the page, or choose it.'),
+      this.file,
+      h(
+        'div',
+        { class: 'row' },
+        button('Choose a map', () => this.file.click(), { key: 'choose a map' }),
+        this.exact,
+      ),
+      this.shown,
+    );
   }
 
   get map() {
@@ -44,22 +73,72 @@ export class MapPanel {
     const video = /\.(mp4|mov|webm|mkv|avi)$/i.test(file.name);
     const state = { meaning: 'z', scale: 'm', black: 1, white: 10, inverse: false };
     const fields = [
-      choice('What the numbers are', () => [['z', 'depth along the axis (Blender, depth cameras)'], ['radius', 'distance along each ray']], () => state.meaning, (value) => (state.meaning = value)),
+      choice(
+        'What the numbers are',
+        () => [
+          ['z', 'depth along the axis (Blender, depth cameras)'],
+          ['radius', 'distance along each ray'],
+        ],
+        () => state.meaning,
+        (value) => (state.meaning = value),
+      ),
       ...(video
         ? [
-            number('Black is', () => state.black, (value) => (state.black = value), { min: 0.01, unit: 'm' }),
-            number('White is', () => state.white, (value) => (state.white = value), { min: 0.01, unit: 'm' }),
-            toggle('Evenly in 1 / metres (disparity)', () => state.inverse, (value) => (state.inverse = value)),
+            number(
+              'Black is',
+              () => state.black,
+              (value) => (state.black = value),
+              { min: 0.01, unit: 'm' },
+            ),
+            number(
+              'White is',
+              () => state.white,
+              (value) => (state.white = value),
+              { min: 0.01, unit: 'm' },
+            ),
+            toggle(
+              'Evenly in 1 / metres (disparity)',
+              () => state.inverse,
+              (value) => (state.inverse = value),
+            ),
           ]
-        : [choice('In', () => [['m', 'metres'], ['cm', 'centimetres'], ['mm', 'millimetres']], () => state.scale, (value) => (state.scale = value))]),
+        : [
+            choice(
+              'In',
+              () => [
+                ['m', 'metres'],
+                ['cm', 'centimetres'],
+                ['mm', 'millimetres'],
+              ],
+              () => state.scale,
+              (value) => (state.scale = value),
+            ),
+          ]),
     ];
-    const made = () => ({ meaning: state.meaning, scale: state.scale, grey: video ? { black: state.black, white: state.white, inverse: state.inverse } : null });
-    return dialog(`Distances of ${file.name}`, h('div', { class: 'stack' }, fields.map(({ element }) => element)), [['Cancel', null, ''], ['Read it', made, 'primary']]);
+    const made = () => ({
+      meaning: state.meaning,
+      scale: state.scale,
+      grey: video ? { black: state.black, white: state.white, inverse: state.inverse } : null,
+    });
+    return dialog(
+      `Distances of ${file.name}`,
+      h(
+        'div',
+        { class: 'stack' },
+        fields.map(({ element }) => element),
+      ),
+      [
+        ['Cancel', null, ''],
+        ['Read it', made, 'primary'],
+      ],
+    );
   }
 
   ofBlocks() {
     const { store, derived } = this.studio;
-    return attempt(() => this.make({ scene: sceneBody(store.project), path: pathBody(store.project, derived.path.near) }, 'the blocks'));
+    return attempt(() =>
+      this.make({ scene: sceneBody(store.project), path: pathBody(store.project, derived.path.near) }, 'the blocks'),
+    );
   }
 
   async make(source, name) {
@@ -69,7 +148,8 @@ export class MapPanel {
     const shape = source.upload ? { lens: lensBody(lens), frames, width, height } : {};
     const made = await api.map({ ...source, ...shape, cuts });
     store.edit((project) => Object.assign(project, { map: { ...made, name }, follow: 'map' }));
-    for (const note of [...made.notes, ...made.problems]) notice(note, made.problems.includes(note) ? 'warning' : 'note');
+    for (const note of [...made.notes, ...made.problems])
+      notice(note, made.problems.includes(note) ? 'warning' : 'note');
   }
 
   follow() {
@@ -78,7 +158,9 @@ export class MapPanel {
   }
 
   forget() {
-    this.studio.store.edit((project) => Object.assign(project, { map: null, follow: project.follow === 'map' ? 'nothing' : project.follow }));
+    this.studio.store.edit((project) =>
+      Object.assign(project, { map: null, follow: project.follow === 'map' ? 'nothing' : project.follow }),
+    );
   }
 
   download() {

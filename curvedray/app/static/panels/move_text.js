@@ -12,7 +12,9 @@ export function pieces(text) {
   return text
     .split(JOINS)
     .filter((piece) => piece !== '')
-    .map((piece) => (JOINS.test(piece) && !/^[a-z_]+/.test(piece) ? { text: piece } : { text: piece, move: readMove(piece) }));
+    .map((piece) =>
+      JOINS.test(piece) && !/^[a-z_]+/.test(piece) ? { text: piece } : { text: piece, move: readMove(piece) },
+    );
 }
 
 export function joined(parts) {
@@ -24,12 +26,24 @@ function quantity(word) {
   return found && { value: Number(found[1]), unit: found[2] ?? 'near', speed: Boolean(found[3]) };
 }
 
-const written = ({ value, unit, speed }) => `${Number(value.toPrecision(12))}${unit === 'near' ? '' : unit}${speed ? '/s' : ''}`;
+const written = ({ value, unit, speed }) =>
+  `${Number(value.toPrecision(12))}${unit === 'near' ? '' : unit}${speed ? '/s' : ''}`;
 
 /** One move's words as values. */
 export function readMove(text) {
   const [name, ...words] = text.trim().split(/\s+/);
-  const move = { name, direction: null, amount: null, word: null, distance: null, to: null, seed: null, ease: 'linear', share: null, seconds: null };
+  const move = {
+    name,
+    direction: null,
+    amount: null,
+    word: null,
+    distance: null,
+    to: null,
+    seed: null,
+    ease: 'linear',
+    share: null,
+    seconds: null,
+  };
   while (words.length) {
     const word = words.shift();
     if (DIRECTIONS.has(word)) move.direction = word;
@@ -68,7 +82,7 @@ export function withMove(text, added, join) {
 /** The text without its piece number `index`, and without a word or bracket that then joins nothing. */
 export function withoutMove(parts, index) {
   let text = joined(parts.filter((_, i) => i !== index));
-  for (let before = null; before !== text; ) {
+  for (let before = null; before !== text;) {
     before = text;
     text = text
       .replace(/(, then | and )(, then | and )/g, (_, one, other) => (one === other ? one : ', then '))

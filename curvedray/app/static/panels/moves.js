@@ -33,17 +33,30 @@ export class MovesPanel {
 
   build() {
     const { moves } = this.studio.start;
-    this.text = words('The move, in words', () => this.path.moves, (text, done) => (done ? this.write(text) : this.type(text)), {
-      lines: 2,
-      placeholder: 'orbit left 40deg, then dolly in 0.5',
-      key: 'moves text',
-    });
+    this.text = words(
+      'The move, in words',
+      () => this.path.moves,
+      (text, done) => (done ? this.write(text) : this.type(text)),
+      {
+        lines: 2,
+        placeholder: 'orbit left 40deg, then dolly in 0.5',
+        key: 'moves text',
+      },
+    );
     this.problem = h('p', { class: 'problem', role: 'alert', hidden: true });
     this.understood = h('p', { class: 'help' });
-    const joins = segmented('Add', [['then', 'one after another'], ['and', 'at the same time']], () => this.join, (join) => {
-      this.join = join;
-      joins.update();
-    });
+    const joins = segmented(
+      'Add',
+      [
+        ['then', 'one after another'],
+        ['and', 'at the same time'],
+      ],
+      () => this.join,
+      (join) => {
+        this.join = join;
+        joins.update();
+      },
+    );
     this.list = h('ol', { class: 'cards' });
     const groups = moves.map((kind) => this.buttons(kind));
     this.kept = h('p', { class: 'help warn', hidden: true }, 'The path is made of keyframes or a file now. ');
@@ -60,11 +73,19 @@ export class MovesPanel {
 
   buttons(kind) {
     const name = TITLES[kind.name] ?? kind.name;
-    const add = (direction) => () => this.write(withMove(this.exact, [kind.name, direction].filter(Boolean).join(' '), this.join));
+    const add = (direction) => () =>
+      this.write(withMove(this.exact, [kind.name, direction].filter(Boolean).join(' '), this.join));
     const doors = kind.directions.length
-      ? kind.directions.map((direction) => button(ARROWS[direction], add(direction), { label: `${name} ${direction}`, look: 'quiet' }))
+      ? kind.directions.map((direction) =>
+          button(ARROWS[direction], add(direction), { label: `${name} ${direction}`, look: 'quiet' }),
+        )
       : [button('add', add(null), { label: name, look: 'quiet' })];
-    return h('div', { class: 'move', title: `${name}: ${kind.meaning.replaceAll('`', '')}` }, h('span', {}, name), h('div', {}, doors));
+    return h(
+      'div',
+      { class: 'move', title: `${name}: ${kind.meaning.replaceAll('`', '')}` },
+      h('span', {}, name),
+      h('div', {}, doors),
+    );
   }
 
   update() {
@@ -84,7 +105,9 @@ export class MovesPanel {
   /** One card per move of the exact text; made anew only where the moves themselves are others. */
   drawCards(text) {
     const parts = pieces(text);
-    const shape = JSON.stringify(parts.map(({ text: t, move }) => (move ? [move.name, move.word, Boolean(move.to)] : t)));
+    const shape = JSON.stringify(
+      parts.map(({ text: t, move }) => (move ? [move.name, move.word, Boolean(move.to)] : t)),
+    );
     this.parts = parts;
     if (shape !== this.cards) {
       this.cards = shape;
@@ -110,30 +133,97 @@ export class MovesPanel {
     const key = (word) => `card ${index} ${word}`;
     const made = [];
     if (kind.directions.length && move().direction)
-      made.push(choice('Direction', () => kind.directions.map((i) => [i, i]), () => move().direction, (direction) => this.set(index, { direction }), { key: key('direction') }));
+      made.push(
+        choice(
+          'Direction',
+          () => kind.directions.map((i) => [i, i]),
+          () => move().direction,
+          (direction) => this.set(index, { direction }),
+          { key: key('direction') },
+        ),
+      );
     if (move().amount) {
       const { unit } = move().amount;
       const shown = { deg: '°', near: 'near', m: 'm', x: '×' }[unit];
-      made.push(slider('Amount', () => move().amount?.value, (value) => this.set(index, { amount: { ...move().amount, value } }), {
-        min: unit === 'x' ? 1 : 0, max: Math.max(LARGEST[unit], move().amount.value), step: unit === 'deg' ? 1 : 0.05, unit: shown, key: key('amount'),
-      }));
+      made.push(
+        slider(
+          'Amount',
+          () => move().amount?.value,
+          (value) => this.set(index, { amount: { ...move().amount, value } }),
+          {
+            min: unit === 'x' ? 1 : 0,
+            max: Math.max(LARGEST[unit], move().amount.value),
+            step: unit === 'deg' ? 1 : 0.05,
+            unit: shown,
+            key: key('amount'),
+          },
+        ),
+      );
     }
     if (move().distance)
-      made.push(slider(capital(move().word), () => move().distance?.value, (value) => this.set(index, { distance: { ...move().distance, value } }), {
-        min: move().word === 'sway' ? 0 : 0.1, max: move().word === 'sway' ? 0.2 : 4, step: move().word === 'sway' ? 0.005 : 0.05, unit: 'near', digits: 3, key: key('distance'),
-      }));
-    if (move().seed !== null) made.push(number('Seed', () => move().seed, (seed) => this.set(index, { seed: Math.round(seed) }), { min: 0, step: 1, digits: 0, key: key('seed') }));
+      made.push(
+        slider(
+          capital(move().word),
+          () => move().distance?.value,
+          (value) => this.set(index, { distance: { ...move().distance, value } }),
+          {
+            min: move().word === 'sway' ? 0 : 0.1,
+            max: move().word === 'sway' ? 0.2 : 4,
+            step: move().word === 'sway' ? 0.005 : 0.05,
+            unit: 'near',
+            digits: 3,
+            key: key('distance'),
+          },
+        ),
+      );
+    if (move().seed !== null)
+      made.push(
+        number(
+          'Seed',
+          () => move().seed,
+          (seed) => this.set(index, { seed: Math.round(seed) }),
+          { min: 0, step: 1, digits: 0, key: key('seed') },
+        ),
+      );
     if (kind.name !== 'static')
-      made.push(choice('Easing', () => this.studio.start.easings.map((i) => [i, i]), () => move().ease, (ease) => this.set(index, { ease }), { key: key('ease') }));
-    made.push(number('Takes', () => move().seconds, (seconds) => this.set(index, { seconds, share: null }), { min: 0.05, unit: 's', empty: 'its share', key: key('seconds') }));
+      made.push(
+        choice(
+          'Easing',
+          () => this.studio.start.easings.map((i) => [i, i]),
+          () => move().ease,
+          (ease) => this.set(index, { ease }),
+          { key: key('ease') },
+        ),
+      );
+    made.push(
+      number(
+        'Takes',
+        () => move().seconds,
+        (seconds) => this.set(index, { seconds, share: null }),
+        { min: 0.05, unit: 's', empty: 'its share', key: key('seconds') },
+      ),
+    );
     this.fields.push(...made);
     const title = `${TITLES[kind.name] ?? kind.name}`;
     return h(
       'li',
       { class: 'card' },
-      h('header', {}, h('h4', {}, join === 'and' ? h('em', {}, 'at once ') : join === 'then' ? h('em', {}, 'then ') : null, title),
-        button('', () => this.write(withoutMove(this.parts, index)), { glyph: 'trash', label: `Remove ${title}`, look: 'quiet small', key: key('remove') })),
-      h('div', { class: 'fields' }, made.map(({ element }) => element)),
+      h(
+        'header',
+        {},
+        h('h4', {}, join === 'and' ? h('em', {}, 'at once ') : join === 'then' ? h('em', {}, 'then ') : null, title),
+        button('', () => this.write(withoutMove(this.parts, index)), {
+          glyph: 'trash',
+          label: `Remove ${title}`,
+          look: 'quiet small',
+          key: key('remove'),
+        }),
+      ),
+      h(
+        'div',
+        { class: 'fields' },
+        made.map(({ element }) => element),
+      ),
       h('p', { class: 'help' }, kind.meaning.replaceAll('`', '')),
     );
   }

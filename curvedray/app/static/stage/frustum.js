@@ -1,7 +1,16 @@
 // A camera drawn as what its lens sees: rays to the edge of the picture, bent as the lens bends them. A pinhole's is
 // the usual pyramid; a fisheye's opens into a bowl.
 
-import { BufferAttribute, BufferGeometry, DoubleSide, Group, LineBasicMaterial, LineSegments, Mesh, MeshBasicMaterial } from '../vendor/three.min.js';
+import {
+  BufferAttribute,
+  BufferGeometry,
+  DoubleSide,
+  Group,
+  LineBasicMaterial,
+  LineSegments,
+  Mesh,
+  MeshBasicMaterial,
+} from '../vendor/three.min.js';
 import { outline, unproject } from '../view/lens.js';
 
 const AROUND = 48; // rays around the edge
@@ -20,7 +29,12 @@ function linesOf(lens, length) {
   const points = [];
   edge.forEach((ray, i) => points.push(...scaled(ray, length), ...scaled(edge[(i + 1) % AROUND], length)));
   const [width, height] = lens.size;
-  const corners = [[0, 0], [width, 0], [width, height], [0, height]].map(([u, v]) => unproject(lens, u, v));
+  const corners = [
+    [0, 0],
+    [width, 0],
+    [width, height],
+    [0, height],
+  ].map(([u, v]) => unproject(lens, u, v));
   const spokes = corners.every(Boolean) ? corners : [0, 12, 24, 36].map((i) => edge[i]);
   for (const ray of spokes) points.push(0, 0, 0, ...scaled(ray, length));
   const up = edge[36]; // which way is up: a small mark on the upper edge
@@ -43,14 +57,26 @@ function bowlOf(lens, length) {
 }
 
 const scaled = (ray, length) => ray.map((i) => i * length);
-const geometry = (points) => new BufferGeometry().setAttribute('position', new BufferAttribute(new Float32Array(points), 3));
+const geometry = (points) =>
+  new BufferGeometry().setAttribute('position', new BufferAttribute(new Float32Array(points), 3));
 
 /** The camera of a lens at a pose, `length` metres long. */
 export function frustum(lens, pose, { length, colour, filled = false, opacity = 1 }) {
   const group = new Group();
-  group.add(new LineSegments(geometry(linesOf(lens, length)), new LineBasicMaterial({ color: colour, transparent: opacity < 1, opacity })));
+  group.add(
+    new LineSegments(
+      geometry(linesOf(lens, length)),
+      new LineBasicMaterial({ color: colour, transparent: opacity < 1, opacity }),
+    ),
+  );
   if (filled) {
-    const paint = new MeshBasicMaterial({ color: colour, transparent: true, opacity: 0.12, side: DoubleSide, depthWrite: false });
+    const paint = new MeshBasicMaterial({
+      color: colour,
+      transparent: true,
+      opacity: 0.12,
+      side: DoubleSide,
+      depthWrite: false,
+    });
     group.add(new Mesh(geometry(bowlOf(lens, length)), paint));
   }
   place(group, pose);

@@ -1,8 +1,18 @@
 // The scene's things as solids, and its court as lines, for the view from outside.
 
 import {
-  BoxGeometry, BufferAttribute, BufferGeometry, Color, CylinderGeometry, EdgesGeometry, Group, LineBasicMaterial, LineSegments, Mesh,
-  MeshLambertMaterial, SphereGeometry,
+  BoxGeometry,
+  BufferAttribute,
+  BufferGeometry,
+  Color,
+  CylinderGeometry,
+  EdgesGeometry,
+  Group,
+  LineBasicMaterial,
+  LineSegments,
+  Mesh,
+  MeshLambertMaterial,
+  SphereGeometry,
 } from '../vendor/three.min.js';
 
 const FARTHEST_COURT = 60; // metres; the ground of blocks has no walls worth drawing
@@ -49,7 +59,12 @@ export function ground(room, { line, faint }) {
 const middle = (room) => (room.half < FARTHEST_COURT ? Math.round(room.ahead) : 4);
 
 function walls({ half, half_depth, ahead, floor, height }) {
-  const corners = [[-half, ahead - half_depth], [half, ahead - half_depth], [half, ahead + half_depth], [-half, ahead + half_depth]];
+  const corners = [
+    [-half, ahead - half_depth],
+    [half, ahead - half_depth],
+    [half, ahead + half_depth],
+    [-half, ahead + half_depth],
+  ];
   return corners.flatMap(([x, z], i) => {
     const [u, v] = corners[(i + 1) % 4];
     const top = floor - height;

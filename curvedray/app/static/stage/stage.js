@@ -2,8 +2,20 @@
 // blocks are dragged here. The world's y points down, so the view's up is -y.
 
 import {
-  AmbientLight, DirectionalLight, Group, Mesh, MeshBasicMaterial, OrbitControls, PerspectiveCamera, Raycaster, Scene, SphereGeometry,
-  TransformControls, Vector2, Vector3, WebGLRenderer,
+  AmbientLight,
+  DirectionalLight,
+  Group,
+  Mesh,
+  MeshBasicMaterial,
+  OrbitControls,
+  PerspectiveCamera,
+  Raycaster,
+  Scene,
+  SphereGeometry,
+  TransformControls,
+  Vector2,
+  Vector3,
+  WebGLRenderer,
 } from '../vendor/three.min.js';
 import { h } from '../ui/dom.js';
 import { button, segmented } from '../ui/fields.js';
@@ -17,7 +29,11 @@ export class Stage {
   constructor(studio) {
     this.studio = studio;
     this.tool = 'translate';
-    this.canvas = h('canvas', { class: 'stage-canvas', tabindex: 0, 'aria-label': 'The set and the path from outside. Drag to look around.' });
+    this.canvas = h('canvas', {
+      class: 'stage-canvas',
+      tabindex: 0,
+      'aria-label': 'The set and the path from outside. Drag to look around.',
+    });
     this.renderer = new WebGLRenderer({ canvas: this.canvas, antialias: true });
     this.scene = new Scene();
     this.camera = new PerspectiveCamera(42, 1, 0.05, 400);
@@ -31,12 +47,19 @@ export class Stage {
     const sun = new DirectionalLight(0xffffff, 2);
     sun.position.set(-4.5, -7.5, -4.8);
     this.scene.add(sun);
-    this.parts = { ground: new Group(), things: new Group(), path: new Group(), now: new Group(), handles: new Group() };
+    this.parts = {
+      ground: new Group(),
+      things: new Group(),
+      path: new Group(),
+      now: new Group(),
+      handles: new Group(),
+    };
     this.scene.add(...Object.values(this.parts));
     this.build();
     this.makeGizmo();
     this.pointer();
-    for (const source of [studio.store, studio.derived, studio.shot]) source.addEventListener('change', () => this.changed());
+    for (const source of [studio.store, studio.derived, studio.shot])
+      source.addEventListener('change', () => this.changed());
     new ResizeObserver(() => this.ask()).observe(this.holder);
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.changed());
     document.addEventListener('themechange', () => this.changed());
@@ -44,12 +67,28 @@ export class Stage {
 
   build() {
     this.holder = h('div', { class: 'stage-holder' }, this.canvas);
-    this.tools = segmented('Drag to', [['translate', 'Move'], ['rotate', 'Turn']], () => this.tool, (tool) => this.use(tool), { hideLabel: true });
+    this.tools = segmented(
+      'Drag to',
+      [
+        ['translate', 'Move'],
+        ['rotate', 'Turn'],
+      ],
+      () => this.tool,
+      (tool) => this.use(tool),
+      { hideLabel: true },
+    );
     this.hint = h('p', { class: 'caption' });
     this.element = h(
       'section',
       { class: 'view stage', 'aria-label': 'Set and path' },
-      h('header', {}, h('h2', {}, 'Set and path'), this.tools.element, h('span', { class: 'spacer' }), button('', () => this.fromAbove(), { glyph: 'down', label: 'Look from above' })),
+      h(
+        'header',
+        {},
+        h('h2', {}, 'Set and path'),
+        this.tools.element,
+        h('span', { class: 'spacer' }),
+        button('', () => this.fromAbove(), { glyph: 'down', label: 'Look from above' }),
+      ),
       this.holder,
       h('footer', {}, this.hint),
     );
@@ -72,7 +111,14 @@ export class Stage {
   colours() {
     const style = getComputedStyle(document.documentElement);
     const read = (name) => style.getPropertyValue(name).trim();
-    return { back: read('--stage'), line: read('--stage-line'), faint: read('--stage-faint'), accent: read('--accent'), way: read('--way'), key: read('--key') };
+    return {
+      back: read('--stage'),
+      line: read('--stage-line'),
+      faint: read('--stage-faint'),
+      accent: read('--accent'),
+      way: read('--way'),
+      key: read('--key'),
+    };
   }
 
   changed() {
@@ -112,7 +158,10 @@ export class Stage {
     const { room, things } = derived.scene;
     this.parts.ground.add(ground(room, colours));
     things.forEach((thing, i) => {
-      const made = solid(thing, room.floor, shot.time, { selected: derived.scene.kind === 'blocks' && i === shot.block, accent: colours.accent });
+      const made = solid(thing, room.floor, shot.time, {
+        selected: derived.scene.kind === 'blocks' && i === shot.block,
+        accent: colours.accent,
+      });
       made.userData.block = derived.scene.kind === 'blocks' ? i : null;
       this.parts.things.add(made);
     });
@@ -146,7 +195,10 @@ export class Stage {
         const chosen = i === shot.key;
         const colour = chosen ? colours.accent : colours.key;
         this.parts.path.add(frustum(small(frame), poseOf(key), { length, colour, opacity: chosen ? 1 : 0.75 }));
-        const ball = new Mesh(new SphereGeometry(0.16 * length + 0.03, 16, 12), new MeshBasicMaterial({ color: colour }));
+        const ball = new Mesh(
+          new SphereGeometry(0.16 * length + 0.03, 16, 12),
+          new MeshBasicMaterial({ color: colour }),
+        );
         ball.position.set(...key.position);
         ball.userData.key = i;
         this.parts.handles.add(ball);
@@ -154,9 +206,13 @@ export class Stage {
     else
       for (const share of [0, 0.25, 0.5, 0.75, 1]) {
         const frame = Math.round(share * (path.frames - 1));
-        this.parts.path.add(frustum(small(frame), path.poses[frame], { length: 0.7 * length, colour: colours.key, opacity: 0.55 }));
+        this.parts.path.add(
+          frustum(small(frame), path.poses[frame], { length: 0.7 * length, colour: colours.key, opacity: 0.55 }),
+        );
       }
-    this.parts.now.add(frustum(small(shot.frame), shot.pose, { length: 1.15 * length, colour: colours.accent, filled: true }));
+    this.parts.now.add(
+      frustum(small(shot.frame), shot.pose, { length: 1.15 * length, colour: colours.accent, filled: true }),
+    );
   }
 
   // -- dragging
@@ -207,8 +263,16 @@ export class Stage {
       shot.hold(pose);
     } else if (shot.block !== null) {
       const { x, y, z } = this.held.position;
-      const turned = this.tool === 'rotate' ? { turned: tidy((-2 * Math.atan2(this.held.quaternion.y, this.held.quaternion.w) * 180) / Math.PI) } : {};
-      this.studio.blocks.set(shot.block, { right: tidy(x), up: Math.max(0, tidy(this.studio.derived.scene.room.floor - y)), ahead: tidy(z), ...turned });
+      const turned =
+        this.tool === 'rotate'
+          ? { turned: tidy((-2 * Math.atan2(this.held.quaternion.y, this.held.quaternion.w) * 180) / Math.PI) }
+          : {};
+      this.studio.blocks.set(shot.block, {
+        right: tidy(x),
+        up: Math.max(0, tidy(this.studio.derived.scene.room.floor - y)),
+        ahead: tidy(z),
+        ...turned,
+      });
     }
   }
 
@@ -217,7 +281,10 @@ export class Stage {
     const caster = new Raycaster();
     const aim = (event) => {
       const box = this.canvas.getBoundingClientRect();
-      caster.setFromCamera(new Vector2(((event.clientX - box.left) / box.width) * 2 - 1, 1 - ((event.clientY - box.top) / box.height) * 2), this.camera);
+      caster.setFromCamera(
+        new Vector2(((event.clientX - box.left) / box.width) * 2 - 1, 1 - ((event.clientY - box.top) / box.height) * 2),
+        this.camera,
+      );
     };
     const found = (event) => {
       aim(event);
@@ -229,30 +296,38 @@ export class Stage {
       return null;
     };
     let drag = null;
-    this.canvas.addEventListener('pointerdown', (event) => {
-      const hit = found(event);
-      const { key } = this.studio.shot;
-      const another = hit?.key !== undefined && hit.key !== key; // under the arrows of the selected one
-      if (!hit || (this.gizmo.axis !== null && !another)) return;
-      event.stopImmediatePropagation();
-      this.controls.enabled = false;
-      this.canvas.setPointerCapture(event.pointerId);
-      if (hit.key !== undefined) this.studio.shot.select(hit.key);
-      else this.studio.shot.selectBlock(hit.block);
-      drag = { ...hit, start: this.placeOf(hit), y: event.clientY };
-    }, { capture: true });
+    this.canvas.addEventListener(
+      'pointerdown',
+      (event) => {
+        const hit = found(event);
+        const { key } = this.studio.shot;
+        const another = hit?.key !== undefined && hit.key !== key; // under the arrows of the selected one
+        if (!hit || (this.gizmo.axis !== null && !another)) return;
+        event.stopImmediatePropagation();
+        this.controls.enabled = false;
+        this.canvas.setPointerCapture(event.pointerId);
+        if (hit.key !== undefined) this.studio.shot.select(hit.key);
+        else this.studio.shot.selectBlock(hit.block);
+        drag = { ...hit, start: this.placeOf(hit), y: event.clientY };
+      },
+      { capture: true },
+    );
     this.canvas.addEventListener('pointermove', (event) => {
       if (!drag) return;
       aim(event);
       const { origin, direction } = caster.ray;
       const start = drag.start;
       let position = [...start];
-      if (event.shiftKey) position[1] = start[1] + ((event.clientY - drag.y) * origin.distanceTo(new Vector3(...start))) / this.high;
+      if (event.shiftKey)
+        position[1] = start[1] + ((event.clientY - drag.y) * origin.distanceTo(new Vector3(...start))) / this.high;
       else {
         const far = (start[1] - origin.y) / direction.y;
         if (far > 0 && far < 200) position = [origin.x + far * direction.x, start[1], origin.z + far * direction.z];
       }
-      this.dragTo(drag, position.map((i) => Math.round(i * 1e3) / 1e3));
+      this.dragTo(
+        drag,
+        position.map((i) => Math.round(i * 1e3) / 1e3),
+      );
     });
     const end = () => {
       if (drag) this.controls.enabled = true;
@@ -274,7 +349,12 @@ export class Stage {
     if (key !== undefined) {
       edits.set(key, { position });
       shot.hold(poseOf(store.project.path.keys[key]));
-    } else blocks.set(block, { right: position[0], up: Math.max(0, derived.scene.room.floor - position[1]), ahead: position[2] });
+    } else
+      blocks.set(block, {
+        right: position[0],
+        up: Math.max(0, derived.scene.room.floor - position[1]),
+        ahead: position[2],
+      });
   }
 }
 

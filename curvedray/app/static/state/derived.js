@@ -29,7 +29,12 @@ export class Derived extends EventTarget {
     const { project } = this.store;
     const { lens, clip } = project;
     const { name, hfov, xi } = lens;
-    const body = { scene: sceneBody(project), lens: name ? { name } : { hfov, xi }, width: clip.width, height: clip.height };
+    const body = {
+      scene: sceneBody(project),
+      lens: name ? { name } : { hfov, xi },
+      width: clip.width,
+      height: clip.height,
+    };
     body.positions = this.positions();
     if (!same(body, this.asked.scene)) {
       this.asked.scene = body;

@@ -10,7 +10,14 @@ export function newProject(start) {
     model: model.name,
     clip: { frames: model.frames, width: model.width, height: model.height, fps: model.fps },
     lens: { name: 'fisheye-150', hfov: 150, xi: 1, pan: [0, 0], zoom: 1 },
-    path: { kind: 'moves', moves: 'orbit left 30deg smooth', keys: [], smoothness: 1, loop: false, constant_speed: false },
+    path: {
+      kind: 'moves',
+      moves: 'orbit left 30deg smooth',
+      keys: [],
+      smoothness: 1,
+      loop: false,
+      constant_speed: false,
+    },
     scene: { kind: 'caption', blocks: [], eye: 1.5 },
     follow: 'nothing',
     map: null,
@@ -50,11 +57,21 @@ export function pathBody(project, near) {
   if (path.kind === 'moves') return { moves: path.moves, ...common };
   if (path.kind === 'upload') {
     const { lens, ...rest } = common;
-    const file = { upload: path.upload, format: path.format ?? null, options: path.options ?? {}, scale: path.scale ?? null };
+    const file = {
+      upload: path.upload,
+      format: path.format ?? null,
+      options: path.options ?? {},
+      scale: path.scale ?? null,
+    };
     return path.own_lens ? { ...file, ...rest } : { ...file, lens, ...rest };
   }
   const keys = path.keys.map(({ position, yaw, pitch, roll, seconds, lens }) => ({
-    position, yaw, pitch, roll, seconds, lens: lens ? lensBody(lens) : null,
+    position,
+    yaw,
+    pitch,
+    roll,
+    seconds,
+    lens: lens ? lensBody(lens) : null,
   }));
   const { smoothness, loop, constant_speed } = path;
   return { keys, smoothness, loop, constant_speed, ...common };

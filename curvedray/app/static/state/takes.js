@@ -39,10 +39,13 @@ export class Takes extends EventTarget {
     const known = this.whole.get(name);
     if (known?.mark === mark) return known.take;
     this.whole.set(name, { mark, take: null });
-    api.take(name).then((take) => {
-      this.whole.set(name, { mark, take });
-      this.tell();
-    }, () => this.whole.delete(name));
+    api.take(name).then(
+      (take) => {
+        this.whole.set(name, { mark, take });
+        this.tell();
+      },
+      () => this.whole.delete(name),
+    );
     return null;
   }
 

@@ -15,7 +15,12 @@ const STATES = { queued: 'waits', working: 'being filmed', finished: 'done', fai
 
 /** A take's whole page; `alone` is false where several stand side by side. */
 export function detailOf(studio, take, alone) {
-  const videos = [['video', take.kind === 'film' ? 'Filmed' : 'Video'], ['exact', 'Exact rendering']].filter(([name]) => take.files?.[name]).map(([name, words]) => [api.file(take.take, take.files[name]), words]);
+  const videos = [
+    ['video', take.kind === 'film' ? 'Filmed' : 'Video'],
+    ['exact', 'Exact rendering'],
+  ]
+    .filter(([name]) => take.files?.[name])
+    .map(([name, words]) => [api.file(take.take, take.files[name]), words]);
   return h(
     'article',
     { class: 'take-detail', 'aria-label': titleOf(take) },
@@ -24,41 +29,77 @@ export function detailOf(studio, take, alone) {
     videos.length ? players(videos) : progressOf(studio, take),
     verdictOf(take, { brief: !alone }),
     scoresOf(take),
-    take.notes?.length ? h('ul', { class: 'notes' }, take.notes.map((note) => h('li', {}, note))) : null,
+    take.notes?.length
+      ? h(
+          'ul',
+          { class: 'notes' },
+          take.notes.map((note) => h('li', {}, note)),
+        )
+      : null,
     take.state === 'finished' ? actionsOf(studio, take) : null,
     section('Recipe', recipeOf(take)),
     take.state === 'finished' && alone ? section('Keep', downloadsOf(studio, take)) : null,
   );
 }
 
-export const titleOf = (take) => take.title || take.asked?.prompt || { score: 'A score', transfer: 'A transfer' }[take.kind] || 'A take';
+export const titleOf = (take) =>
+  take.title || take.asked?.prompt || { score: 'A score', transfer: 'A transfer' }[take.kind] || 'A take';
 
 function progressOf(studio, take) {
   if (!['queued', 'working'].includes(take.state)) return null;
   const step = studio.takes.steps.get(take.take);
-  const words = take.state === 'queued' ? `Place ${take.place ?? '?'} in the queue` : `${take.doing || 'starting'}${take.steps ? `, step ${take.step ?? 0} of ${take.steps}` : ''}`;
+  const words =
+    take.state === 'queued'
+      ? `Place ${take.place ?? '?'} in the queue`
+      : `${take.doing || 'starting'}${take.steps ? `, step ${take.step ?? 0} of ${take.steps}` : ''}`;
   const left = take.left === null || take.left === undefined ? '' : `, ${plain(take.left, 0)} s left`;
-  return h('div', { class: 'under-way' }, step ? stepPicture(step) : h('div', { class: 'step-picture empty' }), h('p', { role: 'status' }, words + left),
+  return h(
+    'div',
+    { class: 'under-way' },
+    step ? stepPicture(step) : h('div', { class: 'step-picture empty' }),
+    h('p', { role: 'status' }, words + left),
     take.steps ? h('progress', { max: take.steps, value: take.step ?? 0, 'aria-label': 'Progress' }) : null,
-    button('Cancel', () => attempt(() => api.removeTake(take.take)), { key: `cancel detail ${take.take}` }));
+    button('Cancel', () => attempt(() => api.removeTake(take.take)), { key: `cancel detail ${take.take}` }),
+  );
 }
 
 function scoresOf(take) {
   if (!take.scores?.length) return null;
-  const rows = take.scores.map(({ metric, value, unit, better }) => h('tr', {}, h('th', { scope: 'row' }, metric), h('td', {}, plain(value, 3)), h('td', {}, unit ?? ''), h('td', { class: 'help' }, better ? `${better} is better` : '')));
+  const rows = take.scores.map(({ metric, value, unit, better }) =>
+    h(
+      'tr',
+      {},
+      h('th', { scope: 'row' }, metric),
+      h('td', {}, plain(value, 3)),
+      h('td', {}, unit ?? ''),
+      h('td', { class: 'help' }, better ? `${better} is better` : ''),
+    ),
+  );
   return h('table', { class: 'scores' }, h('tbody', {}, rows));
 }
 
 function recipeOf(take) {
   const { asked = {} } = take;
   const path = asked.path ?? {};
-  const moves = take.moves ?? path.moves ?? (path.keys ? `${path.keys.length} keyframes` : path.upload ? 'a camera file' : null);
+  const moves =
+    take.moves ?? path.moves ?? (path.keys ? `${path.keys.length} keyframes` : path.upload ? 'a camera file' : null);
   const rows = [
-    ['Prompt', asked.prompt], ['Move', moves], ['Lens', take.lens ?? lensWords(path.lens)], ['Seed', asked.seed], ['Steps', take.steps || asked.steps],
-    ['Model', asked.model], ['Adapter', asked.adapter ?? 'the model’s own'], ['Distances', asked.scene ? 'of the blocks' : asked.map ? 'of a map' : null],
-    ['Made', take.made && new Date(take.made).toLocaleString()], ['Took', take.seconds?.all && `${plain(take.seconds.all, 1)} s`],
+    ['Prompt', asked.prompt],
+    ['Move', moves],
+    ['Lens', take.lens ?? lensWords(path.lens)],
+    ['Seed', asked.seed],
+    ['Steps', take.steps || asked.steps],
+    ['Model', asked.model],
+    ['Adapter', asked.adapter ?? 'the model’s own'],
+    ['Distances', asked.scene ? 'of the blocks' : asked.map ? 'of a map' : null],
+    ['Made', take.made && new Date(take.made).toLocaleString()],
+    ['Took', take.seconds?.all && `${plain(take.seconds.all, 1)} s`],
   ].filter(([, value]) => value !== null && value !== undefined && value !== '');
-  return h('dl', { class: 'facts' }, rows.map(([name, value]) => [h('dt', {}, name), h('dd', {}, String(value))]));
+  return h(
+    'dl',
+    { class: 'facts' },
+    rows.map(([name, value]) => [h('dt', {}, name), h('dd', {}, String(value))]),
+  );
 }
 
 const lensWords = (lens) => lens && (lens.name ?? `${plain(lens.hfov, 1)}°, bend ${plain(lens.xi)}`);
@@ -66,8 +107,16 @@ const lensWords = (lens) => lens && (lens.name ?? `${plain(lens.hfov, 1)}°, ben
 function actionsOf(studio, take) {
   const film = take.kind === 'film';
   return h('div', { class: 'row wrap' }, [
-    film && take.asked?.project && button('Reopen', () => reopen(studio, take), { key: `reopen ${take.take}`, title: 'Bring back the project as it was when this was filmed' }),
-    film && button('Another seed', () => again(studio, take, [{ seed: (take.asked.seed ?? 0) + 1 }]), { key: `seed ${take.take}` }),
+    film &&
+      take.asked?.project &&
+      button('Reopen', () => reopen(studio, take), {
+        key: `reopen ${take.take}`,
+        title: 'Bring back the project as it was when this was filmed',
+      }),
+    film &&
+      button('Another seed', () => again(studio, take, [{ seed: (take.asked.seed ?? 0) + 1 }]), {
+        key: `seed ${take.take}`,
+      }),
     film && button('Another lens …', () => againWith(studio, take, 'lens'), { key: `lens ${take.take}` }),
     film && button('Another method …', () => againWith(studio, take, 'adapter'), { key: `method ${take.take}` }),
     button('Remove', () => remove(studio, take), { look: 'quiet', key: `remove ${take.take}` }),
@@ -93,16 +142,34 @@ async function again(studio, take, changes) {
 async function againWith(studio, take, what) {
   const { start } = studio;
   const lenses = start.lenses.map(({ name }) => [name, name]);
-  const methods = start.adapters.filter(({ models }) => !models || models.includes(take.asked.model)).map(({ name, about }) => [name, `${name}: ${about}`]);
+  const methods = start.adapters
+    .filter(({ models }) => !models || models.includes(take.asked.model))
+    .map(({ name, about }) => [name, `${name}: ${about}`]);
   const choices = what === 'lens' ? lenses : methods;
   let chosen = choices[0][0];
-  const field = choice(what === 'lens' ? 'Lens' : 'Adapter', () => choices, () => chosen, (value) => (chosen = value), { key: 'again choice' });
-  const answer = await dialog(what === 'lens' ? 'The same take through another lens' : 'The same take with another method', field.element, [['Cancel', null, ''], ['Film it', () => chosen, 'primary']]);
+  const field = choice(
+    what === 'lens' ? 'Lens' : 'Adapter',
+    () => choices,
+    () => chosen,
+    (value) => (chosen = value),
+    { key: 'again choice' },
+  );
+  const answer = await dialog(
+    what === 'lens' ? 'The same take through another lens' : 'The same take with another method',
+    field.element,
+    [
+      ['Cancel', null, ''],
+      ['Film it', () => chosen, 'primary'],
+    ],
+  );
   if (answer) await again(studio, take, [what === 'lens' ? { lens: { name: answer } } : { adapter: answer }]);
 }
 
 async function remove(studio, take) {
-  const sure = await dialog('Remove this take?', h('p', {}, 'Its video and all that belongs to it are deleted.'), [['Keep it', null, ''], ['Remove', true, 'danger']]);
+  const sure = await dialog('Remove this take?', h('p', {}, 'Its video and all that belongs to it are deleted.'), [
+    ['Keep it', null, ''],
+    ['Remove', true, 'danger'],
+  ]);
   if (!sure) return;
   await attempt(() => api.removeTake(take.take));
   studio.takes.drop(take.take);

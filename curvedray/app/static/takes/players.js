@@ -5,7 +5,9 @@ import { button } from '../ui/fields.js';
 
 /** `videos`: [[address, caption], ...]. */
 export function players(videos) {
-  const players = videos.map(([address]) => h('video', { src: address, muted: true, loop: true, playsinline: true, preload: 'auto', 'aria-hidden': 'true' }));
+  const players = videos.map(([address]) =>
+    h('video', { src: address, muted: true, loop: true, playsinline: true, preload: 'auto', 'aria-hidden': 'true' }),
+  );
   for (const video of players) video.muted = true;
   const [lead] = players;
   const bar = h('input', { type: 'range', min: 0, max: 1000, value: 0, 'aria-label': 'Place in the video' });
@@ -25,7 +27,8 @@ export function players(videos) {
   };
   lead.addEventListener('timeupdate', () => {
     if (lead.duration) bar.value = (1000 * lead.currentTime) / lead.duration;
-    for (const video of players.slice(1)) if (Math.abs(video.currentTime - lead.currentTime) > 0.15) video.currentTime = lead.currentTime;
+    for (const video of players.slice(1))
+      if (Math.abs(video.currentTime - lead.currentTime) > 0.15) video.currentTime = lead.currentTime;
   });
   bar.addEventListener('input', () => {
     stop();
@@ -33,5 +36,10 @@ export function players(videos) {
   });
   lead.addEventListener('canplay', play, { once: true });
   const figures = players.map((video, i) => h('figure', {}, video, h('figcaption', {}, videos[i][1])));
-  return h('div', { class: 'players' }, h('div', { class: 'videos', 'data-count': players.length }, figures), h('div', { class: 'transport' }, toggle, bar));
+  return h(
+    'div',
+    { class: 'players' },
+    h('div', { class: 'videos', 'data-count': players.length }, figures),
+    h('div', { class: 'transport' }, toggle, bar),
+  );
 }

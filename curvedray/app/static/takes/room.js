@@ -16,7 +16,12 @@ export class Room {
     this.older = button('Older takes', () => studio.takes.older(), { look: 'quiet' });
     this.none = h('p', { class: 'empty' }, 'Nothing filmed yet. Set a lens and a move, then press Film.');
     this.detail = h('div', { class: 'take-details' });
-    this.element = h('section', { class: 'room', 'aria-label': 'Takes' }, h('nav', { 'aria-label': 'All takes' }, this.list, this.older), this.detail);
+    this.element = h(
+      'section',
+      { class: 'room', 'aria-label': 'Takes' },
+      h('nav', { 'aria-label': 'All takes' }, this.list, this.older),
+      this.detail,
+    );
     studio.takes.addEventListener('change', () => this.ask());
   }
 
@@ -54,7 +59,10 @@ export class Room {
     this.chosen = this.chosen.filter((name) => takes.get(name));
     if (!this.chosen.length && takes.list.length) this.chosen = [takes.list[0].take];
     this.older.hidden = !takes.more;
-    refill(this.list, takes.list.map((take) => this.item(take)));
+    refill(
+      this.list,
+      takes.list.map((take) => this.item(take)),
+    );
     const wanted = this.chosen.map((name) => this.wholeOf(name));
     this.detail.dataset.count = wanted.length;
     if (this.seen !== String(this.chosen)) this.detail.scrollTop = 0;
@@ -63,12 +71,25 @@ export class Room {
     const kept = new Map();
     for (const take of wanted) {
       // Made anew only when something about the take has changed, so that videos go on playing.
-      const mark = JSON.stringify([take.state, take.step, take.place, take.files, take.verdict?.words, Boolean(take.verdict?.recovered), Boolean(take.asked?.project), take.notes, alone, takes.steps.get(take.take)?.step]);
+      const mark = JSON.stringify([
+        take.state,
+        take.step,
+        take.place,
+        take.files,
+        take.verdict?.words,
+        Boolean(take.verdict?.recovered),
+        Boolean(take.asked?.project),
+        take.notes,
+        alone,
+        takes.steps.get(take.take)?.step,
+      ]);
       const before = this.shown.get(take.take);
       kept.set(take.take, before?.mark === mark ? before : { mark, element: detailOf(this.studio, take, alone) });
     }
     const elements = [...kept.values()].map(({ element }) => element);
-    const same = elements.length === this.detail.children.length && elements.every((element, i) => element === this.detail.children[i]);
+    const same =
+      elements.length === this.detail.children.length &&
+      elements.every((element, i) => element === this.detail.children[i]);
     if (!same || !wanted.length) refill(this.detail, wanted.length ? elements : [this.none]);
     this.shown = kept;
   }
@@ -82,15 +103,49 @@ export class Room {
 
   item(take) {
     const step = this.studio.takes.steps.get(take.take);
-    const picture = take.files?.thumbnail ? h('img', { src: api.file(take.take, take.files.thumbnail), alt: '' }) : step ? stepPicture(step) : h('div', { class: 'step-picture empty' });
+    const picture = take.files?.thumbnail
+      ? h('img', { src: api.file(take.take, take.files.thumbnail), alt: '' })
+      : step
+        ? stepPicture(step)
+        : h('div', { class: 'step-picture empty' });
     const chosen = this.chosen.includes(take.take);
     const title = titleOf(take);
     return h(
       'li',
       { class: chosen ? 'chosen' : '' },
-      h('button', { type: 'button', class: 'thumb', 'aria-current': chosen ? 'true' : null, 'data-key': `take ${take.take}`, onclick: (event) => this.choose(take.take, event.shiftKey || event.ctrlKey || event.metaKey) },
-        picture, h('span', { class: 'thumb-words' }, h('strong', {}, title), h('span', {}, [take.lens, take.kind === 'film' ? `seed ${take.asked?.seed ?? 0}` : take.kind].filter(Boolean).join(' · ')), take.verdict ? badge(take.verdict) : h('span', { class: 'help' }, take.state))),
-      h('label', { class: 'beside' }, h('input', { type: 'checkbox', 'data-key': `beside ${take.take}`, ...(chosen ? { checked: true } : {}), onchange: () => this.choose(take.take, true) }), h('span', {}, 'beside')),
+      h(
+        'button',
+        {
+          type: 'button',
+          class: 'thumb',
+          'aria-current': chosen ? 'true' : null,
+          'data-key': `take ${take.take}`,
+          onclick: (event) => this.choose(take.take, event.shiftKey || event.ctrlKey || event.metaKey),
+        },
+        picture,
+        h(
+          'span',
+          { class: 'thumb-words' },
+          h('strong', {}, title),
+          h(
+            'span',
+            {},
+            [take.lens, take.kind === 'film' ? `seed ${take.asked?.seed ?? 0}` : take.kind].filter(Boolean).join(' · '),
+          ),
+          take.verdict ? badge(take.verdict) : h('span', { class: 'help' }, take.state),
+        ),
+      ),
+      h(
+        'label',
+        { class: 'beside' },
+        h('input', {
+          type: 'checkbox',
+          'data-key': `beside ${take.take}`,
+          ...(chosen ? { checked: true } : {}),
+          onchange: () => this.choose(take.take, true),
+        }),
+        h('span', {}, 'beside'),
+      ),
     );
   }
 }

@@ -21,14 +21,45 @@ export function verdictOf(take, { brief = false } = {}) {
     ['Turned', verdict.turned, verdict.asked_turn, '°'],
     ['Went', verdict.went, verdict.asked_way, 'near distances'],
   ].filter(([, got]) => got !== null && got !== undefined);
-  const rows = numbers.map(([words, got, asked, unit]) => [h('dt', {}, words), h('dd', {}, `${plain(got, unit === '°' ? 1 : 2)} of ${plain(asked, unit === '°' ? 1 : 2)} ${unit}`)]);
-  if (verdict.degrees !== null && verdict.degrees !== undefined) rows.push([h('dt', {}, 'Off per frame'), h('dd', {}, `${plain(verdict.degrees, 1)}°`)]);
-  if (verdict.way_off !== null && verdict.way_off !== undefined) rows.push([h('dt', {}, 'Way off by'), h('dd', {}, `${plain(verdict.way_off, 1)}°`)]);
+  const rows = numbers.map(([words, got, asked, unit]) => [
+    h('dt', {}, words),
+    h('dd', {}, `${plain(got, unit === '°' ? 1 : 2)} of ${plain(asked, unit === '°' ? 1 : 2)} ${unit}`),
+  ]);
+  if (verdict.degrees !== null && verdict.degrees !== undefined)
+    rows.push([h('dt', {}, 'Off per frame'), h('dd', {}, `${plain(verdict.degrees, 1)}°`)]);
+  if (verdict.way_off !== null && verdict.way_off !== undefined)
+    rows.push([h('dt', {}, 'Way off by'), h('dd', {}, `${plain(verdict.way_off, 1)}°`)]);
   const plans =
     verdict.requested && verdict.recovered
-      ? planOf([{ points: placesOf(verdict.requested), look: 'asked' }, { points: placesOf(verdict.recovered), look: 'found' }], { label: 'The path asked for and the path recovered' })
+      ? planOf(
+          [
+            { points: placesOf(verdict.requested), look: 'asked' },
+            { points: placesOf(verdict.recovered), look: 'found' },
+          ],
+          { label: 'The path asked for and the path recovered' },
+        )
       : null;
-  const legend = plans && h('p', { class: 'legend' }, h('span', { class: 'swatch asked' }), 'asked for', h('span', { class: 'swatch found' }), 'recovered from the video');
-  const floor = !brief && verdict.floor && h('p', { class: 'help' }, `Recovered by ${verdict.estimator}. ${verdict.floor}`);
-  return h('div', { class: 'verdict' }, h('p', { class: 'verdict-words' }, badge(verdict), h('span', {}, verdict.words)), h('div', { class: 'verdict-body' }, plans && h('div', {}, plans, legend), h('div', { class: 'stack' }, h('dl', { class: 'facts' }, rows), floor)));
+  const legend =
+    plans &&
+    h(
+      'p',
+      { class: 'legend' },
+      h('span', { class: 'swatch asked' }),
+      'asked for',
+      h('span', { class: 'swatch found' }),
+      'recovered from the video',
+    );
+  const floor =
+    !brief && verdict.floor && h('p', { class: 'help' }, `Recovered by ${verdict.estimator}. ${verdict.floor}`);
+  return h(
+    'div',
+    { class: 'verdict' },
+    h('p', { class: 'verdict-words' }, badge(verdict), h('span', {}, verdict.words)),
+    h(
+      'div',
+      { class: 'verdict-body' },
+      plans && h('div', {}, plans, legend),
+      h('div', { class: 'stack' }, h('dl', { class: 'facts' }, rows), floor),
+    ),
+  );
 }

@@ -34,7 +34,17 @@ export class Filmstrip {
       const frame = Math.round((i / (count - 1)) * (path.frames - 1));
       const lens = shot.lens(Math.ceil(each), Math.max(TALL, tall), frame);
       caster.draw(scene, { lens, pose: path.poses[frame] }, { samples: 1, time: frame / Math.max(1, path.frames - 1) });
-      context.drawImage(caster.canvas, 0, (lens.size[1] - TALL) / 2, lens.size[0], TALL, Math.floor(i * each), 0, Math.ceil(each), TALL);
+      context.drawImage(
+        caster.canvas,
+        0,
+        (lens.size[1] - TALL) / 2,
+        lens.size[0],
+        TALL,
+        Math.floor(i * each),
+        0,
+        Math.ceil(each),
+        TALL,
+      );
     }
     [this.canvas.width, this.canvas.height] = [wide, TALL];
     this.canvas.getContext('2d').drawImage(page, 0, 0);

@@ -77,5 +77,9 @@ export function removed(keys, index, total, loop) {
   if (keys.length <= 2) return keys;
   const now = timed(keys, total, loop);
   const list = now.map((key, i) => (i === index - 1 ? { ...key, seconds: key.seconds + now[index].seconds } : key));
-  return timed(list.filter((_, i) => i !== index), total, loop);
+  return timed(
+    list.filter((_, i) => i !== index),
+    total,
+    loop,
+  );
 }

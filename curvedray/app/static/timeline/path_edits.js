@@ -4,7 +4,7 @@ import { api } from '../state/api.js';
 import { pathBody } from '../state/project.js';
 import { attempt, notice } from '../ui/notices.js';
 import { anglesOf } from '../view/pose.js';
-import { appended, inserted, lasting, movedTo, removed, timed } from './keys.js';
+import { appended, inserted, lasting, moments, movedTo, removed, timed } from './keys.js';
 
 export class PathEdits {
   constructor(studio) {
@@ -74,7 +74,11 @@ export class PathEdits {
     if (this.path.kind !== 'keys') {
       const first = { ...anglesOf(derived.path.poses[0]), seconds: this.total, lens: null };
       store.edit((project) => {
-        Object.assign(project.path, { kind: 'keys', keys: [first, { ...here, seconds: this.total, lens: null }], loop: false });
+        Object.assign(project.path, {
+          kind: 'keys',
+          keys: [first, { ...here, seconds: this.total, lens: null }],
+          loop: false,
+        });
       });
       notice('A new path: from where the camera began to the keyframe you recorded. Undo brings the old one back.');
     } else this.change((keys, loop) => appended(keys, { ...here, lens: null }, this.total, loop));
@@ -107,6 +111,7 @@ export class PathEdits {
 
   moveTo(index, moment) {
     this.change((keys, loop) => movedTo(keys, index, moment, this.total, loop), `time ${index}`);
+    this.studio.shot.goto(moments(this.path.keys)[index] * this.studio.store.project.clip.fps);
   }
 
   last(index, seconds) {

@@ -9,7 +9,8 @@ export class Timeline {
   constructor(studio) {
     this.studio = studio;
     this.build();
-    for (const source of [studio.store, studio.derived, studio.shot]) source.addEventListener('change', () => this.ask());
+    for (const source of [studio.store, studio.derived, studio.shot])
+      source.addEventListener('change', () => this.ask());
   }
 
   get edits() {
@@ -22,7 +23,14 @@ export class Timeline {
     this.play = button('', () => player.toggle(), { glyph: 'play', label: 'Play', key: 'play' });
     this.clock = h('output', { class: 'clock' });
     this.ruler = h('div', { class: 'ruler', 'aria-hidden': 'true' });
-    this.head = h('div', { class: 'playhead', role: 'slider', tabindex: 0, 'aria-label': 'Frame', 'aria-valuemin': 1, 'data-key': 'playhead' });
+    this.head = h('div', {
+      class: 'playhead',
+      role: 'slider',
+      tabindex: 0,
+      'aria-label': 'Frame',
+      'aria-valuemin': 1,
+      'data-key': 'playhead',
+    });
     this.marks = h('div', { class: 'marks' });
     this.strip = new Filmstrip(studio);
     this.track = h('div', { class: 'track' }, this.ruler, this.strip.canvas, this.marks, this.head);
@@ -30,17 +38,57 @@ export class Timeline {
     this.head.addEventListener('keydown', (event) => this.step(event));
     const selected = (act) => () => shot.key !== null && act(shot.key);
     this.keyed = [
-      button('', selected((i) => this.edits.overwrite(i)), { glyph: 'eye', label: 'Overwrite from the view', title: 'The selected keyframe becomes what you see (O)' }),
-      button('', selected((i) => this.edits.copy(i)), { glyph: 'copy', label: 'Copy the keyframe', title: 'Copy the selected keyframe (Ctrl+D)' }),
-      button('', selected((i) => this.edits.remove(i)), { glyph: 'trash', label: 'Delete the keyframe', title: 'Delete the selected keyframe (Delete)' }),
+      button(
+        '',
+        selected((i) => this.edits.overwrite(i)),
+        { glyph: 'eye', label: 'Overwrite from the view', title: 'The selected keyframe becomes what you see (O)' },
+      ),
+      button(
+        '',
+        selected((i) => this.edits.copy(i)),
+        { glyph: 'copy', label: 'Copy the keyframe', title: 'Copy the selected keyframe (Ctrl+D)' },
+      ),
+      button(
+        '',
+        selected((i) => this.edits.remove(i)),
+        { glyph: 'trash', label: 'Delete the keyframe', title: 'Delete the selected keyframe (Delete)' },
+      ),
     ];
-    this.add = button('Keyframe', () => this.edits.addHere(), { glyph: 'plus', title: 'Add a keyframe at the playhead (K)' });
+    this.add = button('Keyframe', () => this.edits.addHere(), {
+      glyph: 'plus',
+      title: 'Add a keyframe at the playhead (K)',
+    });
     const path = () => studio.store.project.path;
-    this.seconds = number('Segment', () => this.segment(), (value) => shot.key !== null && this.edits.last(shot.key, value), { min: 0.02, step: 0.1, unit: 's', key: 'segment seconds' });
-    this.smooth = slider('Smooth', () => path().smoothness, (smoothness) => this.edits.shape({ smoothness }), { min: 0, max: 1, step: 0.05 });
-    this.loop = toggle('Loop', () => path().loop, (loop) => this.edits.shape({ loop }));
-    this.even = toggle('Even speed', () => path().constant_speed, (constant_speed) => this.edits.shape({ constant_speed }));
-    this.shapes = h('div', { class: 'shapes' }, this.seconds.element, this.smooth.element, this.loop.element, this.even.element);
+    this.seconds = number(
+      'Segment',
+      () => this.segment(),
+      (value) => shot.key !== null && this.edits.last(shot.key, value),
+      { min: 0.02, step: 0.1, unit: 's', key: 'segment seconds' },
+    );
+    this.smooth = slider(
+      'Smooth',
+      () => path().smoothness,
+      (smoothness) => this.edits.shape({ smoothness }),
+      { min: 0, max: 1, step: 0.05 },
+    );
+    this.loop = toggle(
+      'Loop',
+      () => path().loop,
+      (loop) => this.edits.shape({ loop }),
+    );
+    this.even = toggle(
+      'Even speed',
+      () => path().constant_speed,
+      (constant_speed) => this.edits.shape({ constant_speed }),
+    );
+    this.shapes = h(
+      'div',
+      { class: 'shapes' },
+      this.seconds.element,
+      this.smooth.element,
+      this.loop.element,
+      this.even.element,
+    );
     this.element = h(
       'section',
       { class: 'timeline', 'aria-label': 'Timeline' },
@@ -84,11 +132,18 @@ export class Timeline {
     this.head.style.left = `${100 * share}%`;
     this.head.setAttribute('aria-valuemax', shot.frames);
     this.head.setAttribute('aria-valuenow', shot.frame + 1);
-    this.head.setAttribute('aria-valuetext', `Frame ${shot.frame + 1} of ${shot.frames}, ${plain(shot.frame / fps)} seconds`);
+    this.head.setAttribute(
+      'aria-valuetext',
+      `Frame ${shot.frame + 1} of ${shot.frames}, ${plain(shot.frame / fps)} seconds`,
+    );
     this.clock.textContent = `${(shot.frame / fps).toFixed(2)} s · ${shot.frame + 1} / ${shot.frames} · ${plain(fps)} fps`;
     if (this.play.dataset.playing !== String(shot.playing)) {
       this.play.dataset.playing = shot.playing;
-      const fresh = button('', () => this.studio.player.toggle(), { glyph: shot.playing ? 'pause' : 'play', label: shot.playing ? 'Pause' : 'Play', key: 'play' });
+      const fresh = button('', () => this.studio.player.toggle(), {
+        glyph: shot.playing ? 'pause' : 'play',
+        label: shot.playing ? 'Pause' : 'Play',
+        key: 'play',
+      });
       this.play.replaceChildren(...fresh.childNodes);
       this.play.setAttribute('aria-label', shot.playing ? 'Pause' : 'Play');
     }
@@ -120,12 +175,21 @@ export class Timeline {
     const { path } = store.project;
     if (!keys) {
       const words = path.kind === 'upload' ? `Path of ${path.name}` : path.moves;
-      refill(this.marks, h('div', { class: 'bar' }, words), button('Edit as keyframes', () => this.edits.open(), { look: 'small', key: 'open keys' }));
+      if (!this.differs(words)) return;
+      refill(
+        this.marks,
+        h('div', { class: 'bar' }, words),
+        button('Edit as keyframes', () => this.edits.open(), { look: 'small', key: 'open keys' }),
+      );
       return;
     }
     const { total } = this.edits;
     const list = timed(path.keys, total, path.loop);
-    const at = path.constant_speed && derived.path?.keys?.length === list.length ? derived.path.keys.map(({ seconds }) => seconds) : moments(list);
+    const at =
+      path.constant_speed && derived.path?.keys?.length === list.length
+        ? derived.path.keys.map(({ seconds }) => seconds)
+        : moments(list);
+    if (!this.differs([at, list.map(({ seconds }) => seconds), shot.key, path.loop, path.constant_speed])) return;
     const diamonds = list.map((_, i) => this.diamond(i, at[i], at[i] / total, shot.key === i));
     const ways = list.slice(0, path.loop ? list.length : list.length - 1).map((key, i) => {
       const way = h('span', { class: 'way', 'aria-hidden': 'true' }, `${plain(key.seconds)} s`);
@@ -133,6 +197,13 @@ export class Timeline {
       return way;
     });
     refill(this.marks, path.constant_speed ? [] : ways, diamonds);
+  }
+
+  /** Whether the marks show something else than this: only then are they made anew, not under a pointer that drags. */
+  differs(marks) {
+    const before = this.marked;
+    this.marked = JSON.stringify(marks);
+    return before !== this.marked;
   }
 
   diamond(index, moment, share, selected) {
@@ -190,7 +261,14 @@ export class Timeline {
 
   step(event) {
     const { shot } = this.studio;
-    const to = { ArrowLeft: shot.frame - 1, ArrowRight: shot.frame + 1, Home: 0, End: shot.frames - 1, PageUp: shot.frame - 4, PageDown: shot.frame + 4 }[event.key];
+    const to = {
+      ArrowLeft: shot.frame - 1,
+      ArrowRight: shot.frame + 1,
+      Home: 0,
+      End: shot.frames - 1,
+      PageUp: shot.frame - 4,
+      PageDown: shot.frame + 4,
+    }[event.key];
     if (to === undefined) return;
     event.preventDefault();
     event.stopPropagation();

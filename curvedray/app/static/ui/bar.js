@@ -10,13 +10,32 @@ import { showKeys } from './shortcuts.js';
 
 export function makeBar(studio) {
   const { store, projects, takes } = studio;
-  const name = words('Project', () => store.project.name, (text, done) => done && projects.rename(text), { hideLabel: true, key: 'project name' });
+  const name = words(
+    'Project',
+    () => store.project.name,
+    (text, done) => done && projects.rename(text),
+    { hideLabel: true, key: 'project name' },
+  );
   name.element.classList.add('project-name');
   const unsaved = h('span', { class: 'unsaved', title: 'Not saved yet' }, '•');
   const undo = button('', () => store.undo(), { glyph: 'undo', label: 'Undo', title: 'Undo (Ctrl+Z)', look: 'quiet' });
-  const redo = button('', () => store.redo(), { glyph: 'redo', label: 'Redo', title: 'Redo (Ctrl+Shift+Z)', look: 'quiet' });
+  const redo = button('', () => store.redo(), {
+    glyph: 'redo',
+    label: 'Redo',
+    title: 'Redo (Ctrl+Shift+Z)',
+    look: 'quiet',
+  });
   let centre = 'shot';
-  const views = segmented('Show', [['shot', 'Shot'], ['takes', 'Takes']], () => centre, (value) => studio.showCentre(value), { hideLabel: true });
+  const views = segmented(
+    'Show',
+    [
+      ['shot', 'Shot'],
+      ['takes', 'Takes'],
+    ],
+    () => centre,
+    (value) => studio.showCentre(value),
+    { hideLabel: true },
+  );
   document.addEventListener('centre', ({ detail }) => {
     centre = detail;
     views.update();
@@ -35,12 +54,27 @@ export function makeBar(studio) {
   update();
   return [
     h('h1', {}, logo(), h('span', {}, 'curvedray studio')),
-    h('div', { class: 'group' }, name.element, unsaved, button('New', () => projects.fresh(), { look: 'quiet' }), button('Open', () => projects.browse(), { look: 'quiet' }), button('Save', () => projects.save(), { look: 'quiet', title: 'Save (Ctrl+S)' }), button('Download', () => projects.download(), { look: 'quiet', title: 'The project as a file' })),
+    h(
+      'div',
+      { class: 'group' },
+      name.element,
+      unsaved,
+      button('New', () => projects.fresh(), { look: 'quiet' }),
+      button('Open', () => projects.browse(), { look: 'quiet' }),
+      button('Save', () => projects.save(), { look: 'quiet', title: 'Save (Ctrl+S)' }),
+      button('Download', () => projects.download(), { look: 'quiet', title: 'The project as a file' }),
+    ),
     h('div', { class: 'group' }, undo, redo),
     views.element,
     h('span', { class: 'spacer' }),
     state,
-    h('div', { class: 'group' }, button('Doctor', () => showDoctor(), { glyph: 'heart', look: 'quiet', title: 'What is missing on this machine' }), button('', () => nextTheme(), { glyph: 'sun', label: 'Light or dark', look: 'quiet' }), button('', () => showKeys(), { glyph: 'help', label: 'Keys', title: 'Keys (?)', look: 'quiet' })),
+    h(
+      'div',
+      { class: 'group' },
+      button('Doctor', () => showDoctor(), { glyph: 'heart', look: 'quiet', title: 'What is missing on this machine' }),
+      button('', () => nextTheme(), { glyph: 'sun', label: 'Light or dark', look: 'quiet' }),
+      button('', () => showKeys(), { glyph: 'help', label: 'Keys', title: 'Keys (?)', look: 'quiet' }),
+    ),
   ];
 }
 
@@ -58,7 +92,13 @@ async function showDoctor() {
   const answer = await attempt(() => api.doctor());
   if (!answer) return;
   const rows = answer.findings.map(({ what, ok, found, needed_for, fix }) =>
-    h('li', { class: ok ? 'ok' : 'missing' }, h('strong', {}, `${ok ? '✓' : '–'} ${what}`), h('span', {}, [found, needed_for && `for ${needed_for}`].filter(Boolean).join(' · ')), !ok && fix ? h('code', {}, fix) : null),
+    h(
+      'li',
+      { class: ok ? 'ok' : 'missing' },
+      h('strong', {}, `${ok ? '✓' : '–'} ${what}`),
+      h('span', {}, [found, needed_for && `for ${needed_for}`].filter(Boolean).join(' · ')),
+      !ok && fix ? h('code', {}, fix) : null,
+    ),
   );
   await dialog('Doctor', h('ul', { class: 'doctor' }, rows));
 }

@@ -24,7 +24,11 @@ export function dial(label, get, set, { min = 20, max = () => 235, words }) {
   const big = s('text', { x: 100, y: 84, class: 'dial-big' });
   const small = s('text', { x: 100, y: 102, class: 'dial-small' });
   const drawing = s('svg', { viewBox: '0 0 200 152', 'aria-hidden': 'true' }, track, wedge, reach, knob, big, small);
-  const element = h('div', { class: 'dial', role: 'slider', tabindex: 0, 'aria-label': label, 'data-key': label }, drawing);
+  const element = h(
+    'div',
+    { class: 'dial', role: 'slider', tabindex: 0, 'aria-label': label, 'data-key': label },
+    drawing,
+  );
   const turnOf = (value) => FROM + ((value - min) / (235 - min)) * (TO - FROM);
   const give = (value, done) => set(clamp(Math.round(value * 2) / 2, min, max()), done);
 
@@ -39,7 +43,12 @@ export function dial(label, get, set, { min = 20, max = () => 235, words }) {
     knob.setAttribute('cx', cx);
     knob.setAttribute('cy', cy);
     [big.textContent, small.textContent] = words(value);
-    for (const [name, number] of [['valuenow', value], ['valuemin', min], ['valuemax', Math.floor(max())]]) element.setAttribute(`aria-${name}`, number);
+    for (const [name, number] of [
+      ['valuenow', value],
+      ['valuemin', min],
+      ['valuemax', Math.floor(max())],
+    ])
+      element.setAttribute(`aria-${name}`, number);
     element.setAttribute('aria-valuetext', words(value).join(', '));
   };
 
@@ -66,10 +75,14 @@ export function dial(label, get, set, { min = 20, max = () => 235, words }) {
     event.stopPropagation();
     give(to ?? get() + step, true);
   });
-  element.addEventListener('wheel', (event) => {
-    event.preventDefault();
-    give(get() - Math.sign(event.deltaY) * 2, true);
-  }, { passive: false });
+  element.addEventListener(
+    'wheel',
+    (event) => {
+      event.preventDefault();
+      give(get() - Math.sign(event.deltaY) * 2, true);
+    },
+    { passive: false },
+  );
   update();
   return { element, update };
 }

@@ -13,9 +13,20 @@ export function dialog(title, content, actions = [['Close', null, 'primary']]) {
       resolve(value);
     };
     box.append(
-      h('header', {}, h('h2', {}, title), button('', () => close(null), { glyph: 'close', label: 'Close', look: 'quiet small' })),
+      h(
+        'header',
+        {},
+        h('h2', {}, title),
+        button('', () => close(null), { glyph: 'close', label: 'Close', look: 'quiet small' }),
+      ),
       h('div', { class: 'content' }, content),
-      h('footer', {}, actions.map(([words, value, look]) => button(words, () => close(typeof value === 'function' ? value() : value), { look }))),
+      h(
+        'footer',
+        {},
+        actions.map(([words, value, look]) =>
+          button(words, () => close(typeof value === 'function' ? value() : value), { look }),
+        ),
+      ),
     );
     box.addEventListener('cancel', (event) => {
       event.preventDefault();

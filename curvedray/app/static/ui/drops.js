@@ -44,7 +44,15 @@ export class Drops {
   }
 
   async video(file) {
-    const use = await dialog(`What is ${file.name}?`, h('p', {}, 'A video can be scored or give its motion, or it can be a depth video.'), [['Cancel', null, 'quiet'], ['Depth video', 'map', ''], ['Footage', 'footage', 'primary']]);
+    const use = await dialog(
+      `What is ${file.name}?`,
+      h('p', {}, 'A video can be scored or give its motion, or it can be a depth video.'),
+      [
+        ['Cancel', null, 'quiet'],
+        ['Depth video', 'map', ''],
+        ['Footage', 'footage', 'primary'],
+      ],
+    );
     if (use === 'map') await this.map([file]);
     if (use !== 'footage') return;
     this.studio.showPanel('footage');
@@ -53,7 +61,15 @@ export class Drops {
 
   async map(files) {
     if (/\.npz|\.npy$/i.test(files[0].name)) {
-      const use = await dialog(`What is ${files[0].name}?`, h('p', {}, 'An array can be a map of distances or a camera path.'), [['Cancel', null, 'quiet'], ['Camera path', 'cameras', ''], ['Map of distances', 'map', 'primary']]);
+      const use = await dialog(
+        `What is ${files[0].name}?`,
+        h('p', {}, 'An array can be a map of distances or a camera path.'),
+        [
+          ['Cancel', null, 'quiet'],
+          ['Camera path', 'cameras', ''],
+          ['Map of distances', 'map', 'primary'],
+        ],
+      );
       if (use === 'cameras') await this.cameras(files);
       if (use !== 'map') return;
     }
@@ -82,7 +98,8 @@ export class Drops {
       for (const file of files.slice(1)) ({ upload } = await api.upload('cameras', file, upload));
       const { frames, width, height, fps } = store.project.clip;
       const near = derived.near?.metres ?? 3;
-      const ask = (lens) => api.importCameras({ upload, format: null, options: {}, lens, scale: null, frames, width, height, fps, near });
+      const ask = (lens) =>
+        api.importCameras({ upload, format: null, options: {}, lens, scale: null, frames, width, height, fps, near });
       let own = true;
       const found = await ask(null).catch(() => {
         own = false;
@@ -91,7 +108,16 @@ export class Drops {
       const name = files[0].name;
       const about = `${found.format}, ${found.file_frames} cameras (${found.reason}).`;
       store.edit((project) => {
-        Object.assign(project.path, { kind: 'upload', upload, format: found.format, options: {}, scale: null, name, about, own_lens: own });
+        Object.assign(project.path, {
+          kind: 'upload',
+          upload,
+          format: found.format,
+          options: {},
+          scale: null,
+          name,
+          about,
+          own_lens: own,
+        });
       });
       this.studio.showPanel('path');
       notice(`${name}: read as ${found.format}, ${found.file_frames} cameras.`);

@@ -31,9 +31,21 @@ export function exportPath(start, path, { format, unit = 'metric', bent }) {
 /** The same path with a straight lens, of a width that the person chooses; null where they would rather not. */
 async function straightened(path, format) {
   let hfov = 90;
-  const field = number('Straight lens', () => hfov, (value) => (hfov = value), { min: 10, max: 170, unit: '°', digits: 1 });
+  const field = number(
+    'Straight lens',
+    () => hfov,
+    (value) => (hfov = value),
+    { min: 10, max: 170, unit: '°', digits: 1 },
+  );
   const words = `A ${format} file cannot hold a lens that bends. The path is kept exactly; only its lens is written as a straight one. To keep the fisheye, choose curvedray or colmap.`;
-  const answer = await dialog(`${format} and this lens`, h('div', { class: 'stack' }, h('p', {}, words), field.element), [['Cancel', null, ''], ['Write it', () => hfov, 'primary']]);
+  const answer = await dialog(
+    `${format} and this lens`,
+    h('div', { class: 'stack' }, h('p', {}, words), field.element),
+    [
+      ['Cancel', null, ''],
+      ['Write it', () => hfov, 'primary'],
+    ],
+  );
   if (!answer) return null;
   const keys = path.keys ? { keys: path.keys.map((key) => ({ ...key, lens: null })) } : {};
   return { ...path, ...keys, lens: { hfov: answer, xi: 0 } };

@@ -37,7 +37,8 @@ export function number(label, get, set, { min, max, step = 'any', unit = '', dig
     onchange: () => {
       const typed = input.value.trim();
       if (typed === '' && empty !== null) set(null);
-      else if (typed !== '' && Number.isFinite(Number(typed))) set(clamp(Number(typed), min ?? -Infinity, max ?? Infinity));
+      else if (typed !== '' && Number.isFinite(Number(typed)))
+        set(clamp(Number(typed), min ?? -Infinity, max ?? Infinity));
       show();
     },
   });
@@ -46,7 +47,12 @@ export function number(label, get, set, { min, max, step = 'any', unit = '', dig
     input.value = value === null || value === undefined ? '' : plain(value, digits);
   };
   const update = () => !busyWith(input) && show(); // never under the fingers of who types
-  const element = h('div', { class: 'field number' }, h('label', { for: id }, label), h('span', { class: 'with-unit' }, input, unit && h('span', { class: 'unit' }, unit)));
+  const element = h(
+    'div',
+    { class: 'field number' },
+    h('label', { for: id }, label),
+    h('span', { class: 'with-unit' }, input, unit && h('span', { class: 'unit' }, unit)),
+  );
   update();
   return { element, update, input };
 }
@@ -57,7 +63,14 @@ export function slider(label, get, set, { min, max, step, unit = '', digits = 2,
   const range = h('input', { type: 'range', id, min, max, step, 'data-key': key ?? label });
   range.addEventListener('input', () => set(Number(range.value), false));
   range.addEventListener('change', () => set(Number(range.value), true));
-  const typed = number(`${label}, typed`, get, (value) => set(value, true), { min, max, step: 'any', unit, digits, key: `${key ?? label} typed` });
+  const typed = number(`${label}, typed`, get, (value) => set(value, true), {
+    min,
+    max,
+    step: 'any',
+    unit,
+    digits,
+    key: `${key ?? label} typed`,
+  });
   typed.element.querySelector('label').className = 'hidden';
   const update = () => {
     const value = get();
@@ -66,7 +79,11 @@ export function slider(label, get, set, { min, max, step, unit = '', digits = 2,
     typed.update();
   };
   update();
-  return { element: h('div', { class: 'field slider' }, h('label', { for: id }, label), range, typed.element), update, range };
+  return {
+    element: h('div', { class: 'field slider' }, h('label', { for: id }, label), range, typed.element),
+    update,
+    range,
+  };
 }
 
 /** One of a few, as a row of buttons. `choices`: [[value, words], ...]. */
@@ -75,7 +92,13 @@ export function segmented(label, choices, get, set, { hideLabel = false } = {}) 
   const buttons = choices.map(([value, words, glyph]) =>
     h(
       'button',
-      { type: 'button', role: 'radio', 'data-key': `${label} ${value}`, onclick: () => set(value), onkeydown: (event) => walk(event, value) },
+      {
+        type: 'button',
+        role: 'radio',
+        'data-key': `${label} ${value}`,
+        onclick: () => set(value),
+        onkeydown: (event) => walk(event, value),
+      },
       glyph && icon(glyph),
       h('span', {}, words),
     ),
@@ -138,14 +161,25 @@ export function toggle(label, get, set, { key } = {}) {
 export function words(label, get, set, { lines = 1, placeholder = '', hideLabel = false, key, spell = false } = {}) {
   const id = freshId('words');
   const tag = lines > 1 ? 'textarea' : 'input';
-  const input = h(tag, { id, rows: lines > 1 ? lines : null, placeholder, spellcheck: String(spell), autocomplete: 'off', 'data-key': key ?? label });
+  const input = h(tag, {
+    id,
+    rows: lines > 1 ? lines : null,
+    placeholder,
+    spellcheck: String(spell),
+    autocomplete: 'off',
+    'data-key': key ?? label,
+  });
   input.addEventListener('input', () => set(input.value, false));
   input.addEventListener('change', () => set(input.value, true));
   const update = () => {
     if (!busyWith(input)) input.value = get() ?? '';
   };
   update();
-  return { element: h('div', { class: 'field' }, h('label', { for: id, class: hideLabel ? 'hidden' : null }, label), input), update, input };
+  return {
+    element: h('div', { class: 'field' }, h('label', { for: id, class: hideLabel ? 'hidden' : null }, label), input),
+    update,
+    input,
+  };
 }
 
 /** A part of a panel with a heading. */

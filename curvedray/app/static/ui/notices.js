@@ -9,7 +9,11 @@ const LIFE = { note: 6000, warning: 12000 };
 export function notice(words, kind = 'note') {
   const list = byId('notices');
   for (const shown of list.children) if (shown.dataset.words === words) shown.remove();
-  const item = h('div', { class: `notice ${kind}`, 'data-words': words, role: kind === 'warning' ? 'alert' : 'status' }, h('span', {}, words));
+  const item = h(
+    'div',
+    { class: `notice ${kind}`, 'data-words': words, role: kind === 'warning' ? 'alert' : 'status' },
+    h('span', {}, words),
+  );
   const remove = () => item.remove();
   item.append(button('', remove, { glyph: 'close', label: 'Dismiss', look: 'quiet small' }));
   list.append(item);

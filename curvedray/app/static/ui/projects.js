@@ -37,7 +37,10 @@ export class Projects {
   }
 
   sure() {
-    return dialog('Leave this project?', h('p', {}, 'It has changes that are not saved.'), [['Stay', null, ''], ['Leave it', true, 'danger']]);
+    return dialog('Leave this project?', h('p', {}, 'It has changes that are not saved.'), [
+      ['Stay', null, ''],
+      ['Leave it', true, 'danger'],
+    ]);
   }
 
   save() {
@@ -49,18 +52,33 @@ export class Projects {
   }
 
   download() {
-    saveBlob(new Blob([JSON.stringify(this.studio.store.project, null, 1)], { type: 'application/json' }), `${this.name}.json`);
+    saveBlob(
+      new Blob([JSON.stringify(this.studio.store.project, null, 1)], { type: 'application/json' }),
+      `${this.name}.json`,
+    );
   }
 
   async browse() {
     const answer = await attempt(() => api.projects());
     if (!answer) return;
     const file = h('input', { type: 'file', accept: '.json,application/json', 'aria-label': 'A project file' });
-    const list = h('ol', { class: 'projects' }, answer.projects.map((project) => this.row(project)));
-    const content = h('div', { class: 'stack' }, answer.projects.length ? list : h('p', { class: 'help' }, 'No saved project yet.'), h('p', { class: 'label' }, 'Or a file'), file);
+    const list = h(
+      'ol',
+      { class: 'projects' },
+      answer.projects.map((project) => this.row(project)),
+    );
+    const content = h(
+      'div',
+      { class: 'stack' },
+      answer.projects.length ? list : h('p', { class: 'help' }, 'No saved project yet.'),
+      h('p', { class: 'label' }, 'Or a file'),
+      file,
+    );
     file.addEventListener('change', async () => {
       this.closing?.();
-      await attempt(async () => this.use(JSON.parse(await file.files[0].text()), file.files[0].name.replace(/\.json$/i, '')));
+      await attempt(async () =>
+        this.use(JSON.parse(await file.files[0].text()), file.files[0].name.replace(/\.json$/i, '')),
+      );
     });
     const shown = dialog('Open a project', content);
     this.closing = () => content.closest('dialog').querySelector('footer button').click();
@@ -77,6 +95,12 @@ export class Projects {
       const item = event.target.closest('li');
       if (await attempt(() => api.removeProject(name))) item.remove();
     };
-    return h('li', {}, button(name, open, { look: 'quiet', key: `project ${name}` }), h('span', { class: 'help' }, `${new Date(changed).toLocaleString()} · ${plain(bytes / 1000, 1)} kB`), button('', remove, { glyph: 'trash', label: `Delete ${name}`, look: 'quiet small' }));
+    return h(
+      'li',
+      {},
+      button(name, open, { look: 'quiet', key: `project ${name}` }),
+      h('span', { class: 'help' }, `${new Date(changed).toLocaleString()} · ${plain(bytes / 1000, 1)} kB`),
+      button('', remove, { glyph: 'trash', label: `Delete ${name}`, look: 'quiet small' }),
+    );
   }
 }

@@ -5,7 +5,18 @@ import { h } from './dom.js';
 /** `pages`: [{name, title, element}]. Returns {element, show(name)}. */
 export function tabs(label, pages, shown = () => {}) {
   const heads = pages.map(({ name, title }) =>
-    h('button', { type: 'button', role: 'tab', id: `tab-${name}`, 'aria-controls': `panel-${name}`, onclick: () => show(name), onkeydown: walk }, title),
+    h(
+      'button',
+      {
+        type: 'button',
+        role: 'tab',
+        id: `tab-${name}`,
+        'aria-controls': `panel-${name}`,
+        onclick: () => show(name),
+        onkeydown: walk,
+      },
+      title,
+    ),
   );
   const panels = pages.map(({ name, element }) =>
     h('div', { role: 'tabpanel', id: `panel-${name}`, 'aria-labelledby': `tab-${name}`, class: 'panel' }, element),
@@ -35,5 +46,11 @@ export function tabs(label, pages, shown = () => {}) {
   }
   const element = h('div', { class: 'tabs' }, h('div', { role: 'tablist', 'aria-label': label }, heads), panels);
   show(pages[0].name);
-  return { element, show, get current() { return current; } };
+  return {
+    element,
+    show,
+    get current() {
+      return current;
+    },
+  };
 }

@@ -54,13 +54,15 @@ export class Caster {
     const { gl } = this;
     if (!this.floats) throw new Error('this browser cannot read floats back');
     const [width, height] = camera.lens.size;
-    const target = gl.createRenderbuffer(), frame = gl.createFramebuffer();
+    const target = gl.createRenderbuffer(),
+      frame = gl.createFramebuffer();
     gl.bindRenderbuffer(gl.RENDERBUFFER, target);
     gl.renderbufferStorage(gl.RENDERBUFFER, gl.RGBA32F, width, height);
     gl.bindFramebuffer(gl.FRAMEBUFFER, frame);
     gl.framebufferRenderbuffer(gl.FRAMEBUFFER, gl.COLOR_ATTACHMENT0, gl.RENDERBUFFER, target);
     this.run(scene, camera, { mode, samples: 1, time, limits: [1, 10], rows: null });
-    const upside = new Float32Array(4 * width * height), made = new Float32Array(4 * width * height);
+    const upside = new Float32Array(4 * width * height),
+      made = new Float32Array(4 * width * height);
     gl.readPixels(0, 0, width, height, gl.RGBA, gl.FLOAT, upside);
     for (let y = 0; y < height; y++)
       made.set(upside.subarray(4 * width * y, 4 * width * (y + 1)), 4 * width * (height - 1 - y));
@@ -106,7 +108,11 @@ export class Caster {
     gl.uniform4f(at('court'), room.half, room.half_depth, room.ahead, room.floor);
     gl.uniform4f(at('painted'), room.height, room.spacing, room.stripe, room.softness);
     gl.uniform2f(at('inked'), room.ink, room.shadows);
-    if (things.length) gl.uniform4fv(at('things'), things.flatMap((thing) => packed(thing, room.floor, time)));
+    if (things.length)
+      gl.uniform4fv(
+        at('things'),
+        things.flatMap((thing) => packed(thing, room.floor, time)),
+      );
   }
 
   program(key) {
@@ -118,7 +124,10 @@ export class Caster {
   compile(key) {
     const { gl } = this;
     const program = gl.createProgram();
-    for (const [kind, source] of [[gl.VERTEX_SHADER, vertexSource], [gl.FRAGMENT_SHADER, fragmentSource(key)]]) {
+    for (const [kind, source] of [
+      [gl.VERTEX_SHADER, vertexSource],
+      [gl.FRAGMENT_SHADER, fragmentSource(key)],
+    ]) {
       const shader = gl.createShader(kind);
       gl.shaderSource(shader, source);
       gl.compileShader(shader);
@@ -142,9 +151,17 @@ export class Caster {
 function packed(thing, floor, time) {
   const [x, z] = [thing.x + time * thing.motion[0], thing.z + time * thing.motion[1]];
   return [
-    x, floor - thing.base, z, thing.radius,
-    thing.height, thing.half_depth, Math.cos(thing.yaw), Math.sin(thing.yaw),
-    ...thing.colour, 1,
-    ...(thing.accent ?? thing.colour), 1,
+    x,
+    floor - thing.base,
+    z,
+    thing.radius,
+    thing.height,
+    thing.half_depth,
+    Math.cos(thing.yaw),
+    Math.sin(thing.yaw),
+    ...thing.colour,
+    1,
+    ...(thing.accent ?? thing.colour),
+    1,
   ];
 }

@@ -40,15 +40,45 @@ export class Finder {
     this.first = h('figure', { class: 'frame' }, this.picture, this.drawn);
     this.second = h('figure', { class: 'frame' }, this.distances, this.reading);
     this.words = h('p', { class: 'caption', 'aria-live': 'polite' });
-    this.slow = h('p', { class: 'caption warn', hidden: this.webgl }, 'No WebGL in this browser: the server draws the picture, more slowly.');
-    this.what = segmented('Show', [['picture', 'Picture'], ['distances', 'Distances'], ['both', 'Both']], () => this.shows.what, (value) => this.choose({ what: value }), { hideLabel: true });
-    this.overlay = toggle('Path', () => this.shows.path, (path) => this.choose({ path }), { key: 'show the path' });
-    this.fly = button('Fly', () => this.studio.flying.toggle(), { glyph: 'fly', title: 'Fly the camera with the keys (F)' });
+    this.slow = h(
+      'p',
+      { class: 'caption warn', hidden: this.webgl },
+      'No WebGL in this browser: the server draws the picture, more slowly.',
+    );
+    this.what = segmented(
+      'Show',
+      [
+        ['picture', 'Picture'],
+        ['distances', 'Distances'],
+        ['both', 'Both'],
+      ],
+      () => this.shows.what,
+      (value) => this.choose({ what: value }),
+      { hideLabel: true },
+    );
+    this.overlay = toggle(
+      'Path',
+      () => this.shows.path,
+      (path) => this.choose({ path }),
+      { key: 'show the path' },
+    );
+    this.fly = button('Fly', () => this.studio.flying.toggle(), {
+      glyph: 'fly',
+      title: 'Fly the camera with the keys (F)',
+    });
     this.pair = h('div', { class: 'pictures' }, this.first, h('div', { class: 'with-scale' }, this.second, this.scale));
     this.element = h(
       'section',
       { class: 'view finder', 'aria-label': 'Viewfinder' },
-      h('header', {}, h('h2', {}, 'Viewfinder'), this.what.element, h('span', { class: 'spacer' }), this.overlay.element, this.fly),
+      h(
+        'header',
+        {},
+        h('h2', {}, 'Viewfinder'),
+        this.what.element,
+        h('span', { class: 'spacer' }),
+        this.overlay.element,
+        this.fly,
+      ),
       this.pair,
       h('footer', {}, this.words, this.slow),
     );
@@ -82,9 +112,14 @@ export class Finder {
     this.fit();
     const targets = [];
     if (!this.first.hidden) targets.push({ canvas: this.picture, mode: 'picture', size: this.pixels(this.first) });
-    if (!this.second.parentElement.hidden) targets.push({ canvas: this.distances, mode: 'distance', size: this.pixels(this.second) });
+    if (!this.second.parentElement.hidden)
+      targets.push({ canvas: this.distances, mode: 'distance', size: this.pixels(this.second) });
     const moving = shot.playing || this.studio.flying.moving;
-    this.painter.paint(targets, derived.scene, (width, height) => shot.camera(width, height), { time: shot.time, limits: this.limits, moving });
+    this.painter.paint(targets, derived.scene, (width, height) => shot.camera(width, height), {
+      time: shot.time,
+      limits: this.limits,
+      moving,
+    });
     this.fly.setAttribute('aria-pressed', shot.flown !== null);
     drawPath(this.drawn, this.shows.path ? this.studio : null);
     this.say();
@@ -98,7 +133,13 @@ export class Finder {
     const strip = this.shows.what === 'picture' ? 0 : 46;
     const stacked = both && room.height > room.width * 0.9;
     const [across, down] = both ? (stacked ? [1, 2] : [2, 1]) : [1, 1];
-    const wide = Math.max(80, Math.min((room.width - 8 * (across - 1)) / across, (((room.height - strip - 8 * (down - 1)) / down) * width) / height));
+    const wide = Math.max(
+      80,
+      Math.min(
+        (room.width - 8 * (across - 1)) / across,
+        (((room.height - strip - 8 * (down - 1)) / down) * width) / height,
+      ),
+    );
     this.pair.classList.toggle('stacked', stacked);
     for (const frame of [this.first, this.second]) {
       frame.style.width = `${Math.floor(wide)}px`;
@@ -127,7 +168,11 @@ export class Finder {
     if (!shot.ready || !this.webgl || !this.painter.caster.floats) return;
     const { path, scene } = derived;
     const seen = [0, Math.floor(path.frames / 2), path.frames - 1].flatMap((frame) =>
-      this.painter.metres(scene, { lens: shot.lens(48, 32, frame), pose: path.poses[frame] }, frame / Math.max(1, path.frames - 1)),
+      this.painter.metres(
+        scene,
+        { lens: shot.lens(48, 32, frame), pose: path.poses[frame] },
+        frame / Math.max(1, path.frames - 1),
+      ),
     );
     const known = seen.filter((i) => i > 0 && i <= FARTHEST).sort((a, b) => a - b);
     if (known.length < 10) return;

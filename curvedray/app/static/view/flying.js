@@ -6,9 +6,21 @@ import { button } from '../ui/fields.js';
 const SPEED = 1.6; // metres per second; Shift is three times as fast
 const TURN = 45; // degrees per second
 const HELD = {
-  KeyW: [0, 0, 1], KeyS: [0, 0, -1], KeyA: [-1, 0, 0], KeyD: [1, 0, 0], KeyE: [0, -1, 0], KeyQ: [0, 1, 0],
+  KeyW: [0, 0, 1],
+  KeyS: [0, 0, -1],
+  KeyA: [-1, 0, 0],
+  KeyD: [1, 0, 0],
+  KeyE: [0, -1, 0],
+  KeyQ: [0, 1, 0],
 };
-const TURNED = { ArrowLeft: ['yaw', -1], ArrowRight: ['yaw', 1], ArrowUp: ['pitch', 1], ArrowDown: ['pitch', -1], KeyZ: ['roll', -1], KeyC: ['roll', 1] };
+const TURNED = {
+  ArrowLeft: ['yaw', -1],
+  ArrowRight: ['yaw', 1],
+  ArrowUp: ['pitch', 1],
+  ArrowDown: ['pitch', -1],
+  KeyZ: ['roll', -1],
+  KeyC: ['roll', 1],
+};
 
 export class Flying {
   constructor(studio) {
@@ -18,7 +30,10 @@ export class Flying {
       'div',
       { class: 'flying', hidden: true, role: 'toolbar', 'aria-label': 'Flying' },
       h('span', {}, 'W A S D to go, E Q up and down, arrows to look, Z C to roll'),
-      button('Record keyframe', () => studio.edits.recordFlown(), { look: 'primary small', title: 'Record a keyframe (Enter)' }),
+      button('Record keyframe', () => studio.edits.recordFlown(), {
+        look: 'primary small',
+        title: 'Record a keyframe (Enter)',
+      }),
       button('Done', () => this.leave(), { look: 'small', title: 'Back to the path (Escape)' }),
     );
     window.addEventListener('keydown', (event) => this.press(event));
@@ -47,11 +62,15 @@ export class Flying {
       const perPixel = 90 / frame.clientWidth;
       this.turn({ yaw: yaw - event.movementX * perPixel, pitch: pitch + event.movementY * perPixel });
     });
-    frame.addEventListener('wheel', (event) => {
-      if (!this.on) return;
-      event.preventDefault();
-      this.go([0, 0, -Math.sign(event.deltaY) * 0.15]);
-    }, { passive: false });
+    frame.addEventListener(
+      'wheel',
+      (event) => {
+        if (!this.on) return;
+        event.preventDefault();
+        this.go([0, 0, -Math.sign(event.deltaY) * 0.15]);
+      },
+      { passive: false },
+    );
   }
 
   toggle() {
@@ -118,7 +137,11 @@ export class Flying {
     const { flown } = this.studio.shot;
     const yaw = (flown.yaw * Math.PI) / 180;
     const [x, y, z] = flown.position;
-    const position = [x + right * Math.cos(yaw) + ahead * Math.sin(yaw), y + down, z - right * Math.sin(yaw) + ahead * Math.cos(yaw)];
+    const position = [
+      x + right * Math.cos(yaw) + ahead * Math.sin(yaw),
+      y + down,
+      z - right * Math.sin(yaw) + ahead * Math.cos(yaw),
+    ];
     position[1] = Math.min(position[1], this.studio.derived.scene.room.floor - 0.1);
     this.studio.shot.fly({ ...flown, position });
   }

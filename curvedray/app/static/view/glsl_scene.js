@@ -75,7 +75,10 @@ ${kinds
 }`;
 
 const among = (kinds, kind) =>
-  kinds.map((k, i) => (k === kind ? `surface == ${6 + i}` : '')).filter(Boolean).join(' || ') || 'false';
+  kinds
+    .map((k, i) => (k === kind ? `surface == ${6 + i}` : ''))
+    .filter(Boolean)
+    .join(' || ') || 'false';
 
 const normals = (kinds) => `
 vec3 normalAt(Hit hit, vec3 p) {
@@ -162,7 +165,10 @@ vec3 shade(Hit hit, vec3 o, vec3 d) {
   float hidden = 0.0, square;
 ${kinds
   .map(
-    (_, i) => `  square = dot(p.xz - things[${4 * i}].xz, p.xz - things[${4 * i}].xz) + things[${4 * i}].w * things[${4 * i}].w;
+    (
+      _,
+      i,
+    ) => `  square = dot(p.xz - things[${4 * i}].xz, p.xz - things[${4 * i}].xz) + things[${4 * i}].w * things[${4 * i}].w;
   hidden += 0.62 * things[${4 * i}].w * things[${4 * i}].w * things[${4 * i}].w / (square * sqrt(square));`,
   )
   .join('\n')}

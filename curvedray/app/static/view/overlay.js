@@ -19,10 +19,12 @@ export function drawPath(element, studio) {
   };
   const ahead = lines(derived.path.poses.slice(shot.frame).map(place), seen);
   const behind = lines(derived.path.poses.slice(0, shot.frame + 1).map(place), seen);
-  const keys = (studio.store.project.path.kind === 'keys' ? studio.store.project.path.keys : []).map(({ position }, i) => {
-    const at = seen(position);
-    return at && s('circle', { cx: at[0], cy: at[1], r: 4, class: i === shot.key ? 'key selected' : 'key' });
-  });
+  const keys = (studio.store.project.path.kind === 'keys' ? studio.store.project.path.keys : []).map(
+    ({ position }, i) => {
+      const at = seen(position);
+      return at && s('circle', { cx: at[0], cy: at[1], r: 4, class: i === shot.key ? 'key selected' : 'key' });
+    },
+  );
   const drawing = s('svg', { viewBox: `0 0 ${wide} ${high}`, 'aria-hidden': 'true' });
   drawing.append(
     ...behind.map((d) => s('path', { d, class: 'way behind' })),

@@ -95,7 +95,9 @@ export class ServerPainter {
       const width = Math.min(size[0], moving ? 240 : 480);
       const height = Math.round((width * size[1]) / size[0]);
       this.finished = false;
-      this.loops.get(canvas).ask({ body: { ...this.body(), what: mode === 'picture' ? 'picture' : 'distances', width, height, limits } });
+      this.loops
+        .get(canvas)
+        .ask({ body: { ...this.body(), what: mode === 'picture' ? 'picture' : 'distances', width, height, limits } });
     }
   }
 
@@ -106,16 +108,33 @@ export class ServerPainter {
     const here = { ...shot.here, seconds: 1, lens: lensBody(project.lens) };
     const free = shot.flown || shot.held;
     const path = free
-      ? { keys: [here, { ...here, position: here.position.map((i) => i + 1e-6) }], lens: lensBody(project.lens), ...project.clip, near }
+      ? {
+          keys: [here, { ...here, position: here.position.map((i) => i + 1e-6) }],
+          lens: lensBody(project.lens),
+          ...project.clip,
+          near,
+        }
       : pathBody(project, near);
-    return { scene: sceneBody(project), path, frame: free ? 0 : shot.frame, samples: 1, positions: shot.derived.positions() };
+    return {
+      scene: sceneBody(project),
+      path,
+      frame: free ? 0 : shot.frame,
+      samples: 1,
+      positions: shot.derived.positions(),
+    };
   }
 
   loop(canvas) {
     return new Latest(
       async ({ body }) => createImageBitmap(await (await api.picture(body)).blob()),
       (picture) => {
-        show(canvas, [picture.width, picture.height], picture, [0, 0, picture.width, picture.height], [0, 0, picture.width, picture.height]);
+        show(
+          canvas,
+          [picture.width, picture.height],
+          picture,
+          [0, 0, picture.width, picture.height],
+          [0, 0, picture.width, picture.height],
+        );
         this.finished = true;
       },
       () => (this.finished = true),

@@ -10,10 +10,22 @@ export function poseOf({ position, yaw, pitch, roll }) {
   const [cr, sr] = [Math.cos(radians(roll)), Math.sin(radians(roll))];
   const [x, y, z] = position;
   return [
-    cy * cr + sy * sp * sr, sy * sp * cr - cy * sr, sy * cp, x,
-    cp * sr, cp * cr, -sp, y,
-    cy * sp * sr - sy * cr, sy * sr + cy * sp * cr, cy * cp, z,
-    0, 0, 0, 1,
+    cy * cr + sy * sp * sr,
+    sy * sp * cr - cy * sr,
+    sy * cp,
+    x,
+    cp * sr,
+    cp * cr,
+    -sp,
+    y,
+    cy * sp * sr - sy * cr,
+    sy * sr + cy * sp * cr,
+    cy * cp,
+    z,
+    0,
+    0,
+    0,
+    1,
   ];
 }
 

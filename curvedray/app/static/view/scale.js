@@ -13,11 +13,27 @@ export function ticks(low, high) {
 export function distanceScale([low, high], colours) {
   const share = (metres) => (high > low ? Math.log(metres / low) / Math.log(high / low) : 0.5);
   const steps = Array.from({ length: 64 }, (_, i) => colours[Math.round((i * 255) / 63)]);
-  const bars = steps.map(([r, g, b], i) => s('rect', { x: i * 5, y: 2, width: 5.2, height: 10, fill: `rgb(${r},${g},${b})` }));
+  const bars = steps.map(([r, g, b], i) =>
+    s('rect', { x: i * 5, y: 2, width: 5.2, height: 10, fill: `rgb(${r},${g},${b})` }),
+  );
   const marks = ticks(low, high).map((metres) => {
     const x = 320 * share(metres);
     const anchor = x < 14 ? 'start' : x > 306 ? 'end' : 'middle';
-    return [s('path', { d: `M${x} 12v4`, class: 'tick' }), s('text', { x, y: 27, 'text-anchor': anchor }, `${plain(metres, 2)} m`)];
+    return [
+      s('path', { d: `M${x} 12v4`, class: 'tick' }),
+      s('text', { x, y: 27, 'text-anchor': anchor }, `${plain(metres, 2)} m`),
+    ];
   });
-  return s('svg', { viewBox: '0 0 320 32', class: 'scale', 'shape-rendering': 'crispEdges', role: 'img', 'aria-label': `Colours from ${plain(low)} to ${plain(high)} metres` }, bars, marks);
+  return s(
+    'svg',
+    {
+      viewBox: '0 0 320 32',
+      class: 'scale',
+      'shape-rendering': 'crispEdges',
+      role: 'img',
+      'aria-label': `Colours from ${plain(low)} to ${plain(high)} metres`,
+    },
+    bars,
+    marks,
+  );
 }
