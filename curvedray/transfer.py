@@ -165,7 +165,7 @@ def _at_a_known_scale(path: Cameras, near: float | None, teacher: Estimator) -> 
         check_near(near)
         return path.scaled(near)
     if not isinstance(teacher, KnowsCameras):
-        fix = "Give their near distance in their own unit (near); `curvedray radial label --teacher colmap` measures it."
+        fix = "Give their near distance in their own unit (near): `curvedray radial label --teacher colmap` tells it."
         raise InputError("cameras", "poses in metres, as the teacher's distances are", "an unknown scale", fix)
     return path
 

@@ -129,7 +129,7 @@ def near_distance(radius: Float[Tensor, "*shape"], valid: Bool[Tensor, "*shape"]
 def check_scale(name: str, unit: Unit, near: float | None, map: RadialMap | None) -> None:
     """Refuse poses of a scale nobody knows beside a map in metres: the same rule for training and for generation."""
     if map is not None and map.unit == "metric" and unit == "arbitrary" and near is None:
-        fix = "Give their near distance in their own unit (near); `curvedray radial label --teacher colmap` measures it."
+        fix = "Give their near distance in their own unit (near): `curvedray radial label --teacher colmap` tells it."
         raise InputError(name, "poses in metres, as its radial map is", "poses of an unknown scale", fix)
 
 
