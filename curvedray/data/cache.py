@@ -81,7 +81,7 @@ def build_cache(
     with _being_built(folder, is_first=rank == 0):
         _check_encoder(folder, model, shape, dtype, write=rank == 0)
         tick(0, len(source))
-        opener = partial(_encoder, model_opener(model, open_model, engine), source, shape, folder, dtype)
+        opener = partial(open_encoder, model_opener(model, open_model, engine), source, shape, folder, dtype)
         found = run_jobs(jobs, opener, engine, done=done, lost=lost, gpu=True)
         files = [path for path in folder.glob("*.safetensors") if path.name != ENCODER]
         size = sum(path.stat().st_size for path in files)
@@ -102,9 +102,10 @@ class _Encoded:
     made: bool = False
 
 
-def _encoder(
+def open_encoder(
     open_model: Callable[[], VideoModel], source: FootageSource, shape: VideoShape, folder: Path, dtype: CacheDtype
 ) -> Callable[[int], _Encoded]:
+    """What a worker does with every clip's number, its model opened."""
     return partial(_encode_once, model=open_model(), source=source, shape=shape, folder=folder, dtype=dtype)
 
 

@@ -25,7 +25,7 @@ from curvedray.inputs import first_line
 log = logging.getLogger(__name__)
 STORE = 100 * 1024**2  # bytes of the object store of a cluster of our own: results are small, videos go by the disk
 KNOCK = 10.0  # seconds that an address has to answer in
-PATIENCE = 10.0  # seconds without room for a worker, after which that is said
+PATIENCE = 30.0  # seconds without room for a worker, after which that is said
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,7 @@ def run_on_ray(
 def _cluster(engine: Engine) -> Iterator[Any]:
     """Connected to the cluster that was named, or to one of this machine's own; a connection that was there is kept."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anybody
+    logging.getLogger("ray").setLevel(logging.ERROR)  # it tells of its settings at every start
     import ray
 
     joined = ray.is_initialized()
@@ -172,6 +173,7 @@ class _Run:
         self.starting: dict[Any, Any] = {}  # promise of an answer -> worker
         self.running: dict[Any, tuple[Any, int]] = {}  # promise of a result -> worker and its job's number
         self.failed_starts = 0
+        self.said_to_wait = False
         self.unfinished: list[tuple[int, str]] = []
 
     def finished(self) -> list[Any]:
@@ -198,7 +200,8 @@ class _Run:
     def _hear(self) -> None:
         """Wait for one answer, and give the worker that gave it the next job."""
         heard, _ = self.ray.wait([*self.starting, *self.running], num_returns=1, timeout=PATIENCE)
-        if not heard and not self.running:
+        if not heard and not self.running and not self.said_to_wait:
+            self.said_to_wait = True
             log.warning("waiting for the cluster to have room for a worker")
         for promise in heard:
             if promise in self.starting:

@@ -73,7 +73,7 @@ def label_videos(
 
     On an engine of several workers each opens a teacher of its own by `open_teacher`; without it, `teacher` is sent.
     """
-    opener = partial(_labeller, model_opener(teacher, open_teacher, engine), folder, lens)
+    opener = partial(open_labeller, model_opener(teacher, open_teacher, engine), folder, lens)
 
     def lost(job: Job, reason: str) -> tuple[Label, bool]:
         licence = str(getattr(teacher, "licence", ""))
@@ -83,9 +83,10 @@ def label_videos(
     return [label for label, _ in found]
 
 
-def _labeller(
+def open_labeller(
     open_teacher: Callable[[], Estimator], folder: Path, lens: str | None
 ) -> Callable[[Job], tuple[Label, bool]]:
+    """What a worker does with every clip, its teacher opened."""
     return partial(label_once, teacher=open_teacher(), folder=folder, lens=lens)
 
 

@@ -1,0 +1,156 @@
+"""How fast clips are labelled, encoded, shot and trained on, per core, and how that grows with workers.
+
+`python benchmarks/throughput.py --workers 1 2 > benchmarks/results/throughput_MACHINE_DATE.md`
+
+Jobs run on a Ray cluster of this machine's own, by the functions that the commands use; training runs under torch's
+launcher. A clip's seconds are of the processor: they hardly change with what else the machine does. Clips per second
+are by the clock, from the first result to the last, and do change with it.
+"""
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+
+from curvedray.data.cache import open_encoder
+from curvedray.data.clips import VideoShape
+from curvedray.data.panoramas import Panorama
+from curvedray.data.shoot import open_camera, plan_shots
+from curvedray.data.sources import open_footage
+from curvedray.engine import Engine, run_jobs
+from curvedray.evaluate.label import make_teacher, open_labeller
+from curvedray.evaluate.matching import Job
+from curvedray.formats import write_cameras
+from curvedray.media.image import write_png
+from curvedray.media.video import write_video
+from curvedray.models.open import load_on_gpu_if_any
+from curvedray.tables import markdown_table
+from curvedray.world.panorama import panorama_frames
+from curvedray.world.world import scene, world_clip
+
+SHAPE, LARGE = VideoShape(17, 64, 96), VideoShape(81, 480, 832)  # the embedded model's, and Wan's
+STEPS = 20
+
+
+Open = Callable[[], Callable[[Any], Any]]
+Why = Callable[[Any], str]  # of a result: why it is none, or nothing
+
+
+def timed_worker(open_worker: Open, why: Why) -> Callable[[Any], float]:
+    """A worker that answers with the processor seconds of each job, in place of its result, which must be one."""
+    torch.set_num_threads(1)
+    work = open_worker()
+
+    def timed(job: Any) -> float:
+        began = time.process_time()
+        failure = why(work(job))
+        assert not failure, failure
+        return time.process_time() - began
+
+    return timed
+
+
+def rate(jobs: Sequence[Any], open_worker: Open, why: Why, workers: int) -> tuple[float, float]:
+    """Processor seconds per job (the median), and jobs per second by the clock, once every worker is at work."""
+    moments: list[float] = []
+    opener, engine = partial(timed_worker, open_worker, why), Engine("ray", workers=workers)
+    seconds = run_jobs(jobs, opener, engine, done=lambda *_: moments.append(time.perf_counter()))
+    return median(seconds), (len(moments) - workers) / (moments[-1] - moments[workers - 1])
+
+
+def label_jobs(folder: Path, clips: int) -> list[Job]:
+    """Clips of the world as videos with their cameras."""
+    folder.mkdir()
+    jobs = []
+    for number in range(clips):
+        clip = world_clip(number)
+        video = write_video(clip.video, folder / f"{number}.mp4", 8)
+        cameras = folder / f"{number}-cameras.json"
+        write_cameras(clip.cameras, cameras)
+        jobs.append(Job(str(number), video, cameras))
+    return jobs
+
+
+def still_panorama(folder: Path) -> Panorama:
+    """A court at 4096 x 2048."""
+    picture, _ = next(panorama_frames(scene(3).scene, torch.eye(4)[None], 2048, samples=1))
+    write_png(torch.from_numpy(picture), folder / "still.png")
+    return Panorama(folder / "still.png", id="still")
+
+
+def training_seconds(folder: Path, processes: int) -> tuple[float, float]:
+    """Seconds by the clock per step and clips per second, of the quick recipe on random weights."""
+    words = [
+        "train",
+        "quick",
+        "model=random",
+        f"steps={STEPS}",
+        "data.clips=8",
+        "every.validate=0",
+        "every.checkpoint=0",
+    ]
+    launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
+    command = [sys.executable, *(launcher if processes > 1 else []), "-m", "curvedray", *words, "-o", str(folder)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    subprocess.run(command, env=environment, check=True, capture_output=True)
+    records = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    seconds = median(record["seconds"] - record["waited"] for record in records if "seconds" in record)
+    batch = json.loads((folder / "recipe.json").read_text())["batch"]
+    return seconds, batch / seconds
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--clips", type=int, default=16)
+    parser.add_argument("--workers", type=int, nargs="*", default=[1, 2])
+    said = parser.parse_args()
+    load = os.getloadavg()[0]
+    rows = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        videos, still = label_jobs(folder / "videos", said.clips), still_panorama(folder)
+        source = open_footage("world", SHAPE, said.clips)
+        for workers in said.workers:
+            own = folder / str(workers)  # what is there is not done again: each number of workers does its own
+            shots = plan_shots([still], said.clips // 2, own / "shots", LARGE, lenses=["fisheye-150"])
+            teacher, model = partial(make_teacher, "embedded"), partial(load_on_gpu_if_any, "embedded")
+            label = partial(open_labeller, teacher, own / "labels", None)
+            encode = partial(open_encoder, model, source, SHAPE, own / "cache", "float32")
+            parts: list[tuple[str, Sequence[Any], Open, Why]] = [
+                ("label (embedded teacher, 17 x 64 x 96)", videos, label, lambda made: made[0].failure),
+                ("draw and encode (embedded model, 17 x 64 x 96)", range(said.clips), encode, lambda made: made.reason),
+                ("shoot (81 x 480 x 832 from a still panorama)", shots, open_camera, lambda made: made.failure),
+            ]
+            for what, jobs, opener, why in parts:
+                seconds, clips = rate(list(jobs), opener, why, workers)
+                rows.append([what, str(workers), f"{seconds:.3g}", f"{clips:.3g}"])
+            seconds, clips = training_seconds(own / "run", workers)
+            rows.append(
+                [f"train (quick recipe, {STEPS} steps)", str(workers), f"{seconds:.3g} per step", f"{clips:.3g}"]
+            )
+    rows.sort(key=lambda row: row[0])
+    print("# Throughput: label, encode, shoot, train\n")
+    print(f"`python benchmarks/throughput.py --clips {said.clips}`, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC\n")
+    print(
+        f"{platform.machine()}, {os.cpu_count()} cores, one thread per worker, torch {torch.__version__}, Python "
+        f"{platform.python_version()}; {load:.1f} processes wanted to run when it began, {os.getloadavg()[0]:.1f} when "
+        "it ended\n"
+    )
+    head = ["what", "workers", "seconds per clip (processor; training: by the clock)", "clips per second (clock)"]
+    print(markdown_table(head, rows))
+
+
+if __name__ == "__main__":
+    main()
