@@ -97,7 +97,7 @@ def test_keep(visit, tmp_path):
 
 
 def test_footage(visit, tmp_path):
-    """Item 8: a video of one's own is scored against the path in its recipe."""
+    """Item 8: a video of one's own is scored against the path in its recipe, and gives its motion to another prompt."""
     page = visit.page
     filmed(visit)
     page.keyboard.press("t")
@@ -113,3 +113,9 @@ def test_footage(visit, tmp_path):
         "() => studio.takes.list[0].kind === 'score' && studio.takes.list[0].state === 'finished'", timeout=LONG
     )
     page.locator(".scores tr").first.wait_for()
+    page.locator("[data-key='transfer prompt']").fill("a green pillar and a white ball in a snowy courtyard")
+    page.get_by_role("button", name="Transfer its motion").click()
+    page.wait_for_function(
+        "() => studio.takes.list[0].kind === 'transfer' && studio.takes.list[0].state === 'finished'", timeout=LONG
+    )
+    page.get_by_text("The source, and what was made of it").wait_for()

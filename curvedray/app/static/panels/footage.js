@@ -8,7 +8,7 @@ import { lensBody, pathBody } from '../state/project.js';
 
 export class FootagePanel {
   constructor(studio) {
-    Object.assign(this, { studio, video: null, against: 'own', stride: 1, prompt: '', estimate: null, seed: 0 });
+    Object.assign(this, { studio, video: null, against: 'own', stride: 1, prompt: '', estimate: 'embedded', seed: 0 });
     this.build();
   }
 
@@ -41,9 +41,9 @@ export class FootagePanel {
       { lines: 2, spell: true, key: 'transfer prompt' },
     );
     const estimators = () => [
-      [null, 'its own recipe, or found'],
-      ['embedded', 'embedded estimator'],
+      ['embedded', 'the embedded estimator'],
       ['colmap', 'COLMAP'],
+      [null, 'its own recipe'],
     ];
     this.estimates = choice(
       'Cameras from',

@@ -18,6 +18,7 @@ export function detailOf(studio, take, alone) {
   const videos = [
     ['video', take.kind === 'film' ? 'Filmed' : 'Video'],
     ['exact', 'Exact rendering'],
+    ['beside', 'The source, and what was made of it'],
   ]
     .filter(([name]) => take.files?.[name])
     .map(([name, words]) => [api.file(take.take, take.files[name]), words]);

@@ -10,6 +10,7 @@ const FILES = [
   ['video', 'Video'],
   ['still', 'Still'],
   ['exact', 'Exact rendering'],
+  ['beside', 'Source and result'],
   ['map', 'Map'],
   ['map_video', 'Map in colour'],
   ['cameras', 'Cameras'],
