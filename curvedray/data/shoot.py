@@ -327,6 +327,7 @@ def shoot(
     with lock_folder(folder, f"clips {folder}", fix):
         remove_leftovers(folder)
         done = count(1)
+        tick(0, len(jobs))
         shots = run_jobs(jobs, open_camera, engine, done=lambda *_: tick(next(done), len(jobs)), lost=_lost)
         rows = [shot.row for shot in shots if shot.row is not None]
         if rows:
