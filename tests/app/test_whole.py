@@ -77,14 +77,9 @@ class Process:
         return self.process.returncode, out, err
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
-    return tmp_path_factory.mktemp("whole") / "studio"
-
-
-@pytest.fixture(scope="module")
-def running(folder) -> Iterator[Process]:
-    process = Process(folder)
+@pytest.fixture
+def running(tmp_path) -> Iterator[Process]:
+    process = Process(tmp_path / "studio")
     yield process
     if process.process.poll() is None:
         process.process.kill()
@@ -106,19 +101,14 @@ def same_again(take: dict[str, Any], folder: Path, elsewhere: Path) -> bytes:
     return (elsewhere / "film.mp4").read_bytes()
 
 
-def test_a_film_is_made_judged_and_made_again_to_the_byte_by_its_command(running, folder, tmp_path):
+def test_a_film_is_made_and_judged_and_ctrl_c_ends_server_and_worker_quietly(running, tmp_path):
+    """While a page listens, and while another film is being made, which goes on when the studio is opened again."""
     take = running.take("/api/takes", {"prompt": PROMPT, "path": path(), "seed": 3} | QUICK)
     assert set(take["files"]) == {"video", "thumbnail", "recipe", "cameras", "still", "sheet", "path", "radii", "exact"}
-    verdict = take["verdict"]
-    assert verdict["asked_turn"] == pytest.approx(30, abs=0.1)
-    assert "of 30 degrees" in verdict["words"]
-    assert np.array(verdict["recovered"]).shape == (17, 16)
+    assert take["verdict"]["asked_turn"] == pytest.approx(30, abs=0.1)
+    assert "of 30 degrees" in take["verdict"]["words"]
+    assert np.array(take["verdict"]["recovered"]).shape == (17, 16)
     assert running.file(take, "video")[4:8] == b"ftyp"
-    assert same_again(take, folder, tmp_path / "again") == running.file(take, "video")
-
-
-def test_ctrl_c_ends_server_and_worker_quietly_even_while_filming_and_listening(running, folder):
-    """The last of the quick ones: it ends the process that the others ask."""
     worker = running.worker
     assert worker.nice() > psutil.Process(running.process.pid).nice()
     with running.client.stream("GET", "/api/events") as stream:
@@ -129,21 +119,13 @@ def test_ctrl_c_ends_server_and_worker_quietly_even_while_filming_and_listening(
     assert code == 0
     assert err.strip() == "the studio is closed"
     worker.wait(10)
-    record = json.loads((folder / "takes" / film["take"] / "take.json").read_text())
-    assert record["state"] == "working"  # and goes on when the studio is opened again
-    assert not list(folder.glob(".lock"))
-
-
-@pytest.fixture
-def another(tmp_path) -> Iterator[Process]:
-    process = Process(tmp_path / "studio")
-    yield process
-    if process.process.poll() is None:
-        process.process.kill()
+    record = json.loads((tmp_path / "studio" / "takes" / film["take"] / "take.json").read_text())
+    assert record["state"] == "working"
+    assert not list((tmp_path / "studio").glob(".lock"))
 
 
 @pytest.mark.slow
-def test_blocks_keyframes_cuts_and_uploaded_maps_are_made_again_to_the_byte(another, tmp_path):
+def test_blocks_keyframes_cuts_and_uploaded_maps_are_made_again_to_the_byte(running, tmp_path):
     folder = tmp_path / "studio"
     scene = {
         "text": "box 1x1x2m at left 2m ahead 4m; ball 0.5m at right 1m ahead 3m moving left 1m; wall 9x4m at ahead 7m"
@@ -154,50 +136,51 @@ def test_blocks_keyframes_cuts_and_uploaded_maps_are_made_again_to_the_byte(anot
         {"position": [0.5, 0, 1], "yaw": -30, "roll": 4},
     ]
     keyed = {"keys": keys, "lens": {"hfov": 120, "xi": 0.6}, "smoothness": 0.7}
-    exact = another.client.post("/api/map", json={"scene": scene, "path": path()}).json()
+    exact = running.client.post("/api/map", json={"scene": scene, "path": path()}).json()
     films = [
+        {"path": path(), "seed": 3},
         {"path": keyed, "scene": scene, "cuts": [{"box": [0.5, 0, 1, 1], "frames": [2, 9]}]},
         {"path": path(moves="dolly in 0.8m, then pan left 20deg for 0.5s"), "map": exact["map"]},
         {"path": path(moves="dolly in 0.8m and handheld 1deg", near=2.0, fps=12.0), "adapter": "none", "guidance": 2.0},
         {"path": keyed, "seed": 2**40},
     ]
     for index, film in enumerate(films):
-        take = another.take("/api/takes", {"prompt": PROMPT, **film} | QUICK)
-        assert same_again(take, folder, tmp_path / f"again{index}") == another.file(take, "video"), take["command"]
-        if index < 2:
+        take = running.take("/api/takes", {"prompt": PROMPT, **film} | QUICK)
+        assert same_again(take, folder, tmp_path / f"again{index}") == running.file(take, "video"), take["command"]
+        if index in (1, 2):
             assert {"map", "map_video"} <= set(take["files"])
 
 
 @pytest.mark.slow
-def test_a_video_is_scored_and_its_motion_filmed_again(another, tmp_path):
-    film = another.take("/api/takes", {"prompt": PROMPT, "path": path()} | QUICK)
-    upload = another.upload("video", "film.mp4", another.file(film, "video"))
-    score = another.take("/api/score", {"upload": upload})
+def test_a_video_is_scored_and_its_motion_filmed_again(running, tmp_path):
+    film = running.take("/api/takes", {"prompt": PROMPT, "path": path()} | QUICK)
+    upload = running.upload("video", "film.mp4", running.file(film, "video"))
+    score = running.take("/api/score", {"upload": upload})
     assert {"RotErr", "Rotation"} <= {row["metric"] for row in score["scores"]}
     assert score["verdict"]["degrees"] == pytest.approx(film["verdict"]["degrees"], abs=0.2)
-    asked_otherwise = another.take("/api/score", {"upload": upload, "path": path(moves="pan right 90deg")})
+    asked_otherwise = running.take("/api/score", {"upload": upload, "path": path(moves="pan right 90deg")})
     assert asked_otherwise["verdict"]["obeyed"] is False
     body = {"upload": upload, "prompt": "a green pillar in a snowy courtyard", "estimate": "embedded"}
-    made = another.take("/api/transfer", body | {"lens": {"name": "fisheye-150"}})
+    made = running.take("/api/transfer", body | {"lens": {"name": "fisheye-150"}})
     assert {"video", "beside", "thumbnail"} <= set(made["files"])
-    assert another.file(made, "beside")[4:8] == b"ftyp"
-    nothing = another.upload("video", "nothing.mp4", b"no video at all")
-    failed = another.take("/api/score", {"upload": nothing}, until="failed")
+    assert running.file(made, "beside")[4:8] == b"ftyp"
+    nothing = running.upload("video", "nothing.mp4", b"no video at all")
+    failed = running.take("/api/score", {"upload": nothing}, until="failed")
     assert "video that can be decoded" in failed["failure"]
 
 
 @pytest.mark.slow
-def test_a_kill_of_worker_or_server_loses_no_take(another, tmp_path):
+def test_a_kill_of_worker_or_server_loses_no_take(running, tmp_path):
     long = {"prompt": PROMPT, "path": path(), "steps": 60}
-    first = another.client.post("/api/takes", json=long).json()["take"]
-    another.wait(first, "working")
-    another.worker.kill()
-    assert any("made again" in note for note in another.wait(first, "finished")["notes"])
-    second = another.client.post("/api/takes", json=long).json()["take"]
-    third = another.client.post("/api/takes", json={"prompt": PROMPT, "path": path()} | QUICK).json()["take"]
-    another.wait(second, "working")
-    worker = another.worker
-    another.process.kill()
+    first = running.client.post("/api/takes", json=long).json()["take"]
+    running.wait(first, "working")
+    running.worker.kill()
+    assert any("made again" in note for note in running.wait(first, "finished")["notes"])
+    second = running.client.post("/api/takes", json=long).json()["take"]
+    third = running.client.post("/api/takes", json={"prompt": PROMPT, "path": path()} | QUICK).json()["take"]
+    running.wait(second, "working")
+    worker = running.worker
+    running.process.kill()
     worker.wait(10)  # it ends by itself: its line is broken
     again = Process(tmp_path / "studio")
     try:
@@ -210,19 +193,19 @@ def test_a_kill_of_worker_or_server_loses_no_take(another, tmp_path):
 
 
 @pytest.mark.slow
-def test_fifty_pages_and_two_hundred_clicks_at_once_stay_bounded(another):
+def test_fifty_pages_and_two_hundred_clicks_at_once_stay_bounded(running):
     """Every take that was accepted ends; every one that was not is told so; nothing grows."""
     import concurrent.futures
 
     body = {"prompt": PROMPT, "path": path(), "steps": 1}
-    cookies = dict(another.client.cookies)
-    another.take("/api/takes", body)  # all that is loaded once is loaded
-    server = psutil.Process(another.process.pid)
+    cookies = dict(running.client.cookies)
+    running.take("/api/takes", body)  # all that is loaded once is loaded
+    server = psutil.Process(running.process.pid)
     before, open_before = server.memory_info().rss, server.num_fds()
 
     def page(number: int) -> list[tuple[int, str]]:
         answers = []
-        client = httpx.Client(base_url=another.base, cookies=cookies, timeout=120)
+        client = httpx.Client(base_url=running.base, cookies=cookies, timeout=120)
         with client, client.stream("GET", "/api/events") as events:
             next(events.iter_lines())
             for _ in range(4):
@@ -237,7 +220,7 @@ def test_fifty_pages_and_two_hundred_clicks_at_once_stay_bounded(another):
     assert {code for code, _ in answers} <= {202, 429, 503}
     assert len(accepted) == len(set(accepted)) >= 20
     for take in accepted:
-        another.wait(take, "finished")
+        running.wait(take, "finished")
     time.sleep(1)
     assert server.memory_info().rss - before < 150e6
     assert server.num_fds() <= open_before + 10
