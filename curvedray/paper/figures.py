@@ -32,7 +32,7 @@ from curvedray.paper.steps import RADII, Listener, film_row, middle_of, train_ro
 from curvedray.radial.interval import RadialInterval
 
 SHOWN, PATIENCE = 5, 192  # frames of a strip; the height in pixels below which small films are enlarged
-Strips = list[tuple[str, UInt8[Tensor, "t h w 3"]]]
+Strips = list[tuple[str, UInt8[Tensor, "_ h w 3"]]]
 # Pictures of a figure by file name: from the setting, each row's weights, the test clips, and who listens.
 Draw = Callable[[Setting, Experiment, Mapping[str, Path | None], TestClips, Listener], dict[str, bytes]]
 

@@ -11,8 +11,9 @@ from curvedray.paper.runner import Work, runner_of
 from curvedray.paper.setting import Setting
 from curvedray.tables import markdown_table
 
-# Of the embedded model on two quiet cores: a training step of 16 clips, a video filmed in a batch of 16, a video read.
-STEP_SECONDS, FILM_SECONDS, ESTIMATE_SECONDS = 0.82, 0.6, 0.15
+# Of the first embedded model: a training step of 16 clips on two quiet cores; a video of a batch of 16 filmed, and one
+# read and scored (0.02 s for reading alone), seconds of one core of an AMD EPYC, 2026-11-16.
+STEP_SECONDS, FILM_SECONDS, ESTIMATE_SECONDS = 0.82, 0.46, 0.1
 WAN_DIM, WAN_BLOCKS, WAN_FFN, WAN_TEXT = 1536, 30, 8960, 512
 WAN_FILM_PASSES = 100  # 50 steps, each with and without the prompt
 FULL_PASSES = 4  # of a training step's clip, in forward passes: forward, backward twice, forward again by checkpointing

@@ -97,7 +97,11 @@ def our_table(entry: Item, measured: Measured, columns: Sequence[str]) -> str:
             paper = theirs.get(row, {}).get(column)
             line.append(text if paper is None else f"{text} (paper {paper:g})")
         table.append(line)
-    return markdown_table(_head(entry, columns), table)
+    if len(columns) <= len(table):
+        return markdown_table(_head(entry, columns), table)
+    # More metrics than settings: a line per metric, so that a page or a terminal need not be endlessly wide.
+    head, *lines = zip(_head(entry, columns), *table, strict=True)
+    return markdown_table(["metric", *head[1:]], lines)
 
 
 def spread_text(spread: Spread) -> str:
