@@ -84,6 +84,7 @@ def _listening(port: int | None) -> socket.socket:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((HOST, number))
+            listening.listen()  # whoever reads the address may connect before the first request is served
             return listening
         except OSError as error:
             listening.close()

@@ -35,6 +35,7 @@ def studio(
     from curvedray.extras import needed
 
     needed("starlette", "uvicorn")
+    import threading
     import webbrowser
 
     from curvedray.app.facts import Shelf, facts
@@ -48,7 +49,8 @@ def studio(
     def opened(address: str) -> None:
         typer.echo(address)
         if not no_browser:
-            webbrowser.open(address)
+            # In a thread: a browser of the terminal's own would not return before it is closed.
+            threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
     try:
         serve(Studio(folder, shelf), port, token, opened)
