@@ -12,6 +12,7 @@ import numpy as np
 
 from curvedray.errors import InputError
 from curvedray.evaluate.estimators import Estimator, make_estimator
+from curvedray.evaluate.estimators.embedded import Embedded
 from curvedray.evaluate.matching import Job, match
 from curvedray.evaluate.metrics.geometry import SSI_L1, mean_ssi_l1, pooled_to
 from curvedray.evaluate.results import ClipResult
@@ -56,6 +57,9 @@ def open_judges(setting: Setting, names: Sequence[str]) -> Judges:
 
 
 def make_judge(name: str, places: Places) -> Estimator:
+    """An estimator by name, or an embedded one by its file."""
+    if name.endswith(".safetensors"):
+        return Embedded.load(Path(name))
     place = places.get(name, name)
     if name == "vipe":
         return (

@@ -13,9 +13,9 @@ Budget = Literal["full", "short", "tenth"]  # of a row's training; `short` is th
 class Desk:
     """The embedded model that a desk has: the model, the world it knows, and the judge that reads that world."""
 
-    model: str  # for `load_model`
+    model: str  # for `load_model`: a name, or a file of its kind
     world: str  # of data/sources.py
-    judge: str  # for `make_estimator`
+    judge: str  # for `make_estimator`, or an embedded estimator's file
 
 
 # The one line that says which embedded model the experiments are run with. Sizes (blocks, tokens) follow from its file.

@@ -4,16 +4,20 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
+from curvedray.evaluate.estimators.embedded import WEIGHTS
+from curvedray.models.embedded.model import EmbeddedModel, EmbeddedShape, save_embedded
 from curvedray.paper.items import ITEMS
 from curvedray.paper.runner import runner_of, write_page
 from curvedray.paper.scales import TINY
 from curvedray.paper.setting import Setting
 from curvedray.paper.steps import Listener
+from curvedray.world.themes import WORDS
 
 pytestmark = [pytest.mark.slow, pytest.mark.whole]
 ROOT = Path(__file__).parents[2]
@@ -47,6 +51,22 @@ def test_several_seeds_give_an_interval_of_their_own(store):
     assert cell["seeds"] == 2
     assert cell["over_seeds"]["low"] <= cell["over_clips"]["mean"] <= cell["over_seeds"]["high"]
     assert ", seeds [" in page.text
+
+
+def test_another_embedded_model_brings_its_own_blocks_tokens_and_world(tmp_path):
+    """Regression: 6 blocks and 4 x 6 tokens of the first model were written into experiments."""
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    save_embedded(EmbeddedModel(EmbeddedShape(tuple(WORDS), layers=8, patch=1)), tmp_path / "second.safetensors")
+    scale = replace(TINY, model=str(tmp_path / "second.safetensors"), source="world-2", judges=(str(WEIGHTS),))
+    setting = Setting(scale, tmp_path / "store", clips=1)
+    assert (setting.depth, setting.grid.rows, setting.grid.cols) == (8, 8, 12)
+    assert setting.window("last") == (4, 8)
+    for name in ("supervision", "probing"):
+        entry = next(entry for entry in ITEMS if entry.name == name)
+        page = runner_of(entry).run(entry, setting, Listener())
+        assert "8 blocks, 5 x 8 x 12 tokens, clips of `world-2`" in page.text
+    assert "block 7" in page.text
 
 
 def test_items_run_from_an_installed_wheel(tmp_path):
