@@ -13,7 +13,7 @@ from rich.console import Console
 
 import curvedray
 
-# Help is listed in this order. A command file defines `register(app)`.
+# Help is listed in this order. A command's file has its name and defines `register(app)`.
 COMMANDS = (
     "demo",
     "generate",
@@ -27,7 +27,7 @@ COMMANDS = (
     "quality",
     "paper",
     "bench",
-    "studio",  # the command `app`: a module of that name would hide the variable below
+    "app",
     "doctor",
 )
 
@@ -47,8 +47,10 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
         raise typer.Exit
 
 
+FILES = {"app": "studio"}  # a module named app would hide the variable
+
 for _name in COMMANDS:
-    importlib.import_module(f"curvedray.cli.{_name}").register(app)
+    importlib.import_module(f"curvedray.cli.{FILES.get(_name, _name)}").register(app)
 
 console = Console(stderr=True, highlight=False, soft_wrap=True)
 

@@ -107,7 +107,7 @@ def embedded_backbone_longer() -> Recipe:
 
 
 def second_coarse() -> Recipe:
-    """The model of the second world with a quarter of its tokens: what comes before `second_backbone`."""
+    """The model of the second world with a quarter of its tokens: before `second_backbone`."""
     first = embedded_backbone()
     data = replace(first.data, source="world-2", clips=8192)
     every = replace(first.every, checkpoint=200, validate=0)
@@ -203,7 +203,7 @@ ABLATIONS: dict[str, Ablation] = {
         interval_feature=True,
     ),
     "maps_everywhere": Ablation(
-        "takes maps of distances: queries and values rotated, curved rays in all blocks",
+        "takes maps of distances: queries and values rotated, all blocks curved",
         lambda base: ABLATIONS["all"].change(ABLATIONS["maps_value"].change(base)),
     ),
     "maps_concat": _with_maps(METHODS["depth_concat"].says, method="depth_concat"),
