@@ -26,9 +26,11 @@ def test_functions_take_turns_and_the_first_call_is_not_timed():
 
 
 def test_peak_growth_sees_what_was_freed_again():
-    # A system may take idle memory away from the process meanwhile, which hides the growth: the largest of three counts.
-    grown = [peak_growth(lambda: len(bytearray(64 * 2**20))) for _ in range(3)]
-    assert grown[0] is None or 50 < max(grown) < 200
+    # A system may take idle memory away meanwhile, which hides the growth: the largest of three counts.
+    counts = [peak_growth(lambda: len(bytearray(64 * 2**20))) for _ in range(3)]
+    if None in counts:
+        pytest.skip("this system does not count a process's peak")
+    assert 50 < max(count for count in counts if count is not None) < 200
 
 
 def test_a_results_file_has_command_hardware_and_verdicts():

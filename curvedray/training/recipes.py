@@ -107,7 +107,7 @@ def embedded_backbone_longer() -> Recipe:
 
 
 def second_coarse() -> Recipe:
-    """The model of the second world with a quarter of its tokens: before `second_backbone`."""
+    """The second world's model with a quarter of its tokens, before `second_backbone`."""
     first = embedded_backbone()
     data = replace(first.data, source="world-2", clips=8192)
     every = replace(first.every, checkpoint=200, validate=0)
