@@ -128,6 +128,9 @@ def _work(kind: type[Target], numbers: range, end: float | None, writer: int) ->
     code, loud = 1, os.dup(2)
     folder = Path(tempfile.mkdtemp(prefix="torture-"))
     try:
+        import torch
+
+        torch.set_num_threads(1)  # the parent's other threads are not here, and torch would wait for them for ever
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # readers warn, of thousands of files
         os.chdir(folder)
         target = kind(folder)

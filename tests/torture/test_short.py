@@ -4,6 +4,7 @@ A failure names a target and a number: `python -m tests.torture --only TARGET --
 """
 
 import pytest
+import torch
 
 from curvedray.errors import InputError
 from torture.campaign import TARGETS, inputs_table, warm_up
@@ -23,6 +24,29 @@ def test_damaged_inputs_are_read_or_refused(target):
     outcome = attack_all([target], 2 if target.share == 1 else 6)
     assert not outcome.findings, inputs_table(outcome)
     assert target.share == 1 or outcome.counts[target.name, "refused"]  # the wounds are felt
+
+
+class Multiplying:
+    """What torch would share out among threads."""
+
+    name, share = "multiplying", 1
+
+    def __init__(self, folder):
+        pass
+
+    def attack(self, chance):
+        torch.rand(400, 400).exp().matmul(torch.rand(400, 400))
+
+
+def test_a_worker_does_not_wait_for_threads_that_its_parent_had():
+    """Whatever ran before in this process: it hung where an earlier test had used two threads of torch."""
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        torch.rand(400, 400).exp().matmul(torch.rand(400, 400))
+        assert not attack_all([Multiplying], 2).findings
+    finally:
+        torch.set_num_threads(before)
 
 
 class Crashing:
