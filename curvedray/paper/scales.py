@@ -54,7 +54,7 @@ EMBEDDED = Scale(
     model=DESK.model,
     source=DESK.world,
     judges=(DESK.judge,),
-    # With a tenth of the steps a row hardly moves (LOG, 2026-11-16); with half of them every row obeys.
+    # With a tenth of the steps a row hardly moves (LOG, 2026-11-16); half of them is a guess, not measured yet.
     steps={"full": 2000, "short": 1000, "tenth": 200},
     clips=96,
     together=16,
