@@ -9,7 +9,6 @@ beside the floor: what the estimator makes of real clips of that layout.
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from jaxtyping import Float
 
 from curvedray.errors import InputError
@@ -81,11 +80,9 @@ def _changes(asked: KnownClips, mapped: Reading, without: Reading) -> tuple[list
 
 def _correlation_by_clip(asked: list[np.ndarray], found: list[np.ndarray]) -> Interval:
     """Pearson's r over all radii; the interval draws whole clips, since a clip's radii are not independent."""
-    sums = torch.tensor(
-        np.array([(len(a), a.sum(), b.sum(), a @ a, b @ b, a @ b) for a, b in zip(asked, found, strict=True)])
-    )
+    sums = np.array([(len(a), a.sum(), b.sum(), a @ a, b @ b, a @ b) for a, b in zip(asked, found, strict=True)])
     drawn = np.concatenate([np.arange(len(asked))[None], resamples(len(asked), DRAWS)])
-    n, a, b, aa, bb, ab = sums[torch.from_numpy(drawn)].sum(1).T.numpy()
+    n, a, b, aa, bb, ab = sums[drawn].sum(1).T
     size = np.sqrt(np.maximum(aa - a * a / n, 0) * np.maximum(bb - b * b / n, 0))
     r = np.where(size > 1e-12, (ab - a * b / n) / np.maximum(size, 1e-12), np.nan)
     low, high = np.nanpercentile(r[1:], [2.5, 97.5]) if np.isfinite(r[1:]).any() else (np.nan, np.nan)

@@ -58,6 +58,9 @@ def film(parts: Parts, shot: Shot, callback: Callback | None = None, given: Give
         fix = "Call adapter.attach(model.transformer) first."
         raise InputError("adapter", "one attached to this model", "one that is not, and would change nothing", fix)
     parts.check_map()
+    if settings.map_guidance != 1 and parts.radial is None:
+        fix = "Give a map (--radial, --blocks), or leave map guidance at 1."
+        raise InputError("map guidance", "a radial map to guide towards", "none", fix)
     radial = None if parts.radial is None else parts.radial.on(grid, settings.radial_sigma)
     text = model.encode_text([shot.prompt]) if given.text is None else given.text
     negative = given.negative

@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
+from curvedray.adapter.adapter import Adapter
 from curvedray.adapter.file import load_adapter
 from curvedray.generation.generate import generate_batch
 from curvedray.inputs import read_arrays
@@ -19,6 +20,7 @@ from curvedray.media.canvas import as_image
 from curvedray.media.distance_colours import distance_limits, radial_picture
 from curvedray.media.pictures import contact_sheet
 from curvedray.media.video import read_video
+from curvedray.models.interface import VideoModel
 from curvedray.paper.clips import TestClip, TestClips, make_test_clips
 from curvedray.paper.experiment import Experiment
 from curvedray.paper.heads import block_inputs
@@ -120,11 +122,7 @@ def layer_maps(
 ) -> dict[str, bytes]:
     """The shared radial head on every block's features, in the last step of filming a clip."""
     found: dict[str, bytes] = {}
-    (file,) = weights.values()
-    assert file is not None, "a row that is trained"
-    model = setting.open_model()
-    adapter = load_adapter(file, model.transformer).eval().requires_grad_(False).to(model.device)
-    adapter.attach(model.transformer)
+    model, adapter = with_only_adapter(setting, weights)
     assert adapter.radial_head is not None, "a method that predicts radii"
     for number, clip in enumerate(tests.clips):
         hears.tick(number, len(tests.clips), "filming")
@@ -152,11 +150,7 @@ def denoising_maps(
     hears: Listener,
 ) -> dict[str, bytes]:
     """The middle curved block's radii at steps from the first to the last, one frame of each clip per row."""
-    (file,) = weights.values()
-    assert file is not None, "a row that is trained"
-    model = setting.open_model()
-    adapter = load_adapter(file, model.transformer).eval().requires_grad_(False).to(model.device)
-    adapter.attach(model.transformer)
+    model, adapter = with_only_adapter(setting, weights)
     block = middle_of(adapter.supervised_blocks)
     assert block is not None, "a method that predicts radii"
     found: dict[str, bytes] = {}
@@ -180,6 +174,15 @@ def denoising_maps(
         ]
         found[f"{clip.id}.png"] = png(sheet(strips))
     return found
+
+
+def with_only_adapter(setting: Setting, weights: Mapping[str, Path | None]) -> tuple[VideoModel, Adapter]:
+    """A model of the figure's own, with the adapter of the only row that the figure has."""
+    (file,) = weights.values()
+    assert file is not None, "a row that is trained"
+    model = setting.open_model()
+    adapter = load_adapter(file, model.transformer).eval().requires_grad_(False).to(model.device)
+    return model, adapter.attach(model.transformer)
 
 
 # -- parts of a picture

@@ -13,6 +13,7 @@ from curvedray.adapter.adapter import Adapter
 from curvedray.adapter.cost import parameter_count
 from curvedray.cameras import Cameras, Lens, TokenGrid
 from curvedray.data.clips import Clip, VideoShape, batch_of
+from curvedray.generation.settings import Settings
 from curvedray.inputs import megabytes
 from curvedray.models.interface import VideoModel, self_attentions
 from curvedray.training.objective import batch_in_view, draw, losses, total_loss
@@ -95,8 +96,8 @@ def validation_passes(recipe: Recipe, model: VideoModel) -> float:
     """Forward passes of one clip in all validations of a run: their losses, and the videos that are generated."""
     if not recipe.every.validate:
         return 0.0
-    own = model.defaults
-    a_video = own.steps * (1 + (own.guidance != 1) + (own.camera_guidance != 1))
+    own = Settings.of(model)
+    a_video = own.steps * own.passes
     times = 1 + math.ceil(recipe.steps / recipe.every.validate)
     return float(times * recipe.validation_clips * (NOISE_LEVELS + a_video))
 

@@ -1,10 +1,15 @@
-// Light or dark as the system says, or as was chosen here; before anything is drawn, so that nothing flashes.
+// Light or dark as was chosen here, else as the system says; before anything is drawn, so that nothing flashes.
 
-document.documentElement.dataset.theme = localStorage.getItem('theme') ?? '';
+const system = matchMedia('(prefers-color-scheme: dark)');
+
+function show() {
+  document.documentElement.dataset.theme = localStorage.getItem('theme') ?? (system.matches ? 'dark' : 'light');
+  document.dispatchEvent(new Event('themechange'));
+}
 
 window.chooseTheme = (theme) => {
-  document.documentElement.dataset.theme = theme;
-  if (theme) localStorage.setItem('theme', theme);
-  else localStorage.removeItem('theme');
-  document.dispatchEvent(new Event('themechange'));
+  localStorage.setItem('theme', theme);
+  show();
 };
+system.addEventListener('change', show);
+show();

@@ -17,7 +17,7 @@ import {
   Vector3,
   WebGLRenderer,
 } from '../vendor/three.min.js';
-import { h } from '../ui/dom.js';
+import { h, withNextFrame } from '../ui/dom.js';
 import { button, segmented } from '../ui/fields.js';
 import { anglesOf, poseOf } from '../view/pose.js';
 import { dispose, frustum, place } from './frustum.js';
@@ -61,7 +61,6 @@ export class Stage {
     for (const source of [studio.store, studio.derived, studio.shot])
       source.addEventListener('change', () => this.changed());
     new ResizeObserver(() => this.ask()).observe(this.holder);
-    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.changed());
     document.addEventListener('themechange', () => this.changed());
   }
 
@@ -126,14 +125,7 @@ export class Stage {
     this.ask();
   }
 
-  ask() {
-    if (this.asked) return;
-    this.asked = true;
-    requestAnimationFrame(() => {
-      this.asked = false;
-      this.draw();
-    });
-  }
+  ask = withNextFrame(() => this.draw());
 
   draw() {
     const [width, height] = [this.holder.clientWidth, this.holder.clientHeight];

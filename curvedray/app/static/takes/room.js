@@ -1,6 +1,6 @@
 // The takes: a strip of thumbnails, and one take, or several side by side.
 
-import { h, refill } from '../ui/dom.js';
+import { h, refill, withNextFrame } from '../ui/dom.js';
 import { button } from '../ui/fields.js';
 import { api } from '../state/api.js';
 import { stepPicture } from '../panels/film.js';
@@ -45,14 +45,7 @@ export class Room {
     this.ask();
   }
 
-  ask() {
-    if (this.asked) return;
-    this.asked = true;
-    requestAnimationFrame(() => {
-      this.asked = false;
-      this.update();
-    });
-  }
+  ask = withNextFrame(() => this.update());
 
   update() {
     const { takes } = this.studio;

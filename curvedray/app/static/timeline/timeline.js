@@ -1,6 +1,6 @@
 // The clip from left to right: a ruler in seconds, the playhead, the keyframes and how long the way between them takes.
 
-import { clamp, h, plain, refill } from '../ui/dom.js';
+import { clamp, h, plain, refill, withNextFrame } from '../ui/dom.js';
 import { button, number, slider, toggle } from '../ui/fields.js';
 import { Filmstrip } from './filmstrip.js';
 import { moments, timed } from './keys.js';
@@ -114,14 +114,7 @@ export class Timeline {
     return timed(path.keys, this.edits.total, path.loop)[key].seconds;
   }
 
-  ask() {
-    if (this.asked) return;
-    this.asked = true;
-    requestAnimationFrame(() => {
-      this.asked = false;
-      this.update();
-    });
-  }
+  ask = withNextFrame(() => this.update());
 
   update() {
     const { shot, store } = this.studio;

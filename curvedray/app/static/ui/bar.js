@@ -83,9 +83,7 @@ function logo() {
 }
 
 function nextTheme() {
-  const now = document.documentElement.dataset.theme;
-  const dark = now ? now === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
-  window.chooseTheme(dark ? 'light' : 'dark');
+  window.chooseTheme(document.documentElement.dataset.theme === 'dark' ? 'light' : 'dark');
 }
 
 async function showDoctor() {

@@ -22,6 +22,19 @@ export const h = (tag, attributes, ...children) => fill(document.createElement(t
 /** An element of a drawing. */
 export const s = (tag, attributes, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
 
+/** A function that calls another with the browser's next frame, once however often it is called before that. */
+export function withNextFrame(act) {
+  let asked = false;
+  return () => {
+    if (asked) return;
+    asked = true;
+    requestAnimationFrame(() => {
+      asked = false;
+      act();
+    });
+  };
+}
+
 export const byId = (id) => document.getElementById(id);
 
 let serial = 0;

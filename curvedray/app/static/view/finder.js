@@ -1,6 +1,6 @@
 // The viewfinder: the picture through the lens, the distances in colour with their scale, the path drawn over it.
 
-import { h, plain } from '../ui/dom.js';
+import { h, plain, withNextFrame } from '../ui/dom.js';
 import { button, segmented, toggle } from '../ui/fields.js';
 import { debounced } from '../state/latest.js';
 import { distanceScale } from './scale.js';
@@ -96,15 +96,7 @@ export class Finder {
     this.ask();
   }
 
-  /** Draw with the browser's next frame. */
-  ask() {
-    if (this.asked) return;
-    this.asked = true;
-    requestAnimationFrame(() => {
-      this.asked = false;
-      this.draw();
-    });
-  }
+  ask = withNextFrame(() => this.draw());
 
   draw() {
     const { shot, derived } = this.studio;
