@@ -14,7 +14,7 @@ from typing import Any
 from curvedray.evaluate.report import interval_text
 from curvedray.evaluate.statistics import Interval
 from curvedray.files import whole_file
-from curvedray.paper.items import ITEMS
+from curvedray.paper.catalogue import ITEMS
 
 ROOT = Path(__file__).parents[1]
 RESULTS, PAGE = ROOT / "experiments" / "results", ROOT / "docs" / "findings.md"

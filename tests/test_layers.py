@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parents[1] / "curvedray"
 
 # From the ground up. A room (a folder, or a file that is one) may import only rooms listed before it.
 TABLE = """
-errors extras later inputs files locks configs tables engine
+errors extras lazy_names inputs files locks configs tables engine
 cameras moves
 media formats
 encoding radial

@@ -18,7 +18,7 @@ from curvedray.formats.registry import FORMATS
 from curvedray.generation.parts import NO_ADAPTER, SHIPPED
 from curvedray.inputs import read_header
 from curvedray.media.distance_colours import near_to_far
-from curvedray.models.embedded.known import KNOWN
+from curvedray.models.embedded.trained_on import TRAINED_ON
 from curvedray.models.open import EMBEDDED_NAMES, load_model, usual_shape
 from curvedray.moves.move import KINDS, Ease, Kind, Quantity
 from curvedray.world.blocks import USUAL
@@ -137,7 +137,7 @@ def _model(name: str) -> dict[str, Any]:
             | {
                 "about": "a tiny model that knows a world of coloured balls, boxes and pillars in courtyards",
                 "trained": {
-                    key: list(value) if isinstance(value, tuple) else value for key, value in asdict(KNOWN).items()
+                    key: list(value) if isinstance(value, tuple) else value for key, value in asdict(TRAINED_ON).items()
                 },
                 "words": {
                     "colours": list(COLOURS),

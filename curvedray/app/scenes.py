@@ -14,7 +14,7 @@ from curvedray.app.uploads import Uploads
 from curvedray.cameras import Cameras, Lens
 from curvedray.errors import InputError
 from curvedray.media.distance_colours import distance_limits, radial_picture
-from curvedray.models.embedded.known import read_caption
+from curvedray.models.embedded.trained_on import read_caption
 from curvedray.radial.map import RadialMap
 from curvedray.world.blocks import Block, block_scene, blocks_from_json, blocks_to_json, check_clear, parse_blocks
 from curvedray.world.preview import NEAR, enclosing, preview_scene, scene_near

@@ -6,14 +6,14 @@ other rooms speak in. It knows torch and (to fit a lens) scipy; it may not know 
 
 from typing import TYPE_CHECKING
 
-from curvedray.later import later
+from curvedray.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from curvedray.cameras.cameras import Cameras, Unit, check_poses, inverse_pose, stacked
     from curvedray.cameras.grid import TokenGrid
     from curvedray.cameras.lens import Lens
 else:
-    __getattr__ = later(
+    __getattr__ = lazy_names(
         __name__,
         {
             "Cameras": "cameras",

@@ -22,7 +22,7 @@ def list_items(as_json: Json = False) -> None:
     """Every table, figure and result; each is run by `curvedray paper run NAME --scale embedded` or `--scale wan`."""
     from rich.console import Console
 
-    from curvedray.paper.items import ITEMS
+    from curvedray.paper.catalogue import ITEMS
     from curvedray.paper.scales import SCALES
 
     shown = [scale for scale in SCALES.values() if not scale.is_hidden]
@@ -52,7 +52,7 @@ def show(name: Name, as_json: Json = False) -> None:
     from rich.console import Console
     from rich.markdown import Markdown
 
-    from curvedray.paper.items import item
+    from curvedray.paper.catalogue import item
     from curvedray.paper.tables import papers_table
 
     entry = item(name)
@@ -102,7 +102,7 @@ def run(
     from curvedray.cli import console
     from curvedray.cli.progress import progress_bar
     from curvedray.errors import InputError
-    from curvedray.paper.items import item
+    from curvedray.paper.catalogue import item
     from curvedray.paper.needs import parsed_places
     from curvedray.paper.plan import plan_of
     from curvedray.paper.runner import runner_of, write_page

@@ -4,7 +4,7 @@ In: a list of jobs, and a function that opens a worker. Out: a result per job, i
 videos or models: what a job is, and that a job done before is not done again, is the caller's.
 """
 
+from curvedray.engine.engine import HERE, Engine, model_opener
 from curvedray.engine.jobs import run_jobs
-from curvedray.engine.where import HERE, Engine, model_opener
 
 __all__ = ["HERE", "Engine", "model_opener", "run_jobs"]

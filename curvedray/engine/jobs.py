@@ -13,7 +13,7 @@ process: the same command goes on where it was.
 
 from collections.abc import Callable, Sequence
 
-from curvedray.engine.where import HERE, Engine, J, Opener, R
+from curvedray.engine.engine import HERE, Engine, J, Opener, R
 
 
 def run_jobs(

@@ -17,7 +17,7 @@ from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from curvedray.engine.where import Engine, J, Opener, R
+from curvedray.engine.engine import Engine, J, Opener, R
 from curvedray.errors import InputError
 from curvedray.extras import needed
 from curvedray.inputs import first_line

@@ -6,20 +6,20 @@ It knows cameras, and how files are read and written; it may not know models, or
 
 from typing import TYPE_CHECKING
 
-from curvedray.later import later
+from curvedray.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from curvedray.formats.curvedray_json import cameras_from_json, cameras_to_json
     from curvedray.formats.detect import Detection, detect_format
     from curvedray.formats.lens_files import read_lens
     from curvedray.formats.of_video import cameras_of_video
     from curvedray.formats.options import Option
-    from curvedray.formats.own import cameras_from_json, cameras_to_json
     from curvedray.formats.panshot import read_requests
     from curvedray.formats.read import GENERAL, read_cameras
     from curvedray.formats.registry import FORMATS, Format
     from curvedray.formats.write import write_cameras
 else:
-    __getattr__ = later(
+    __getattr__ = lazy_names(
         __name__,
         {
             "FORMATS": "registry",
@@ -27,9 +27,9 @@ else:
             "Detection": "detect",
             "Format": "registry",
             "Option": "options",
-            "cameras_from_json": "own",
+            "cameras_from_json": "curvedray_json",
             "cameras_of_video": "of_video",
-            "cameras_to_json": "own",
+            "cameras_to_json": "curvedray_json",
             "detect_format": "detect",
             "read_cameras": "read",
             "read_lens": "lens_files",

@@ -8,6 +8,7 @@ from curvedray.formats import (
     ac3d,
     asl,
     colmap,
+    curvedray_json,
     gaussian,
     kitti,
     llff,
@@ -16,7 +17,6 @@ from curvedray.formats import (
     nerfstudio,
     nerfstudio_list,
     numpy_poses,
-    own,
     panshot,
     realestate,
     recammaster,
@@ -38,7 +38,7 @@ class Handler:
 
 # By the names of registry.py, in its order.
 HANDLERS = {
-    "curvedray": Handler(own.detect, own.read, own.write),
+    "curvedray": Handler(curvedray_json.detect, curvedray_json.read, curvedray_json.write),
     "realestate10k": Handler(realestate.detect, realestate.read, realestate.write),
     "panshot": Handler(panshot.detect, panshot.read, panshot.write),
     "panshot-request": Handler(panshot.detect_request, panshot.read_request, None),

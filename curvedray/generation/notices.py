@@ -4,8 +4,8 @@ import torch
 
 from curvedray.cameras import Cameras
 from curvedray.generation.settings import Settings
-from curvedray.models.embedded.known import KNOWN, read_caption
 from curvedray.models.embedded.model import EmbeddedModel
+from curvedray.models.embedded.trained_on import TRAINED_ON, read_caption
 from curvedray.models.interface import VideoModel
 
 
@@ -28,11 +28,11 @@ def notices(model: VideoModel, settings: Settings, cameras: Cameras) -> list[str
         found.append(f"{settings.frames} frames (trained: {own.frames} alone)")
     lens = cameras.frame_lens
     hfov, xi = lens.hfov.reshape(-1), lens.xi.reshape(-1)
-    if not _within(hfov, KNOWN.hfov, 0.5):
-        low, high = KNOWN.hfov
+    if not _within(hfov, TRAINED_ON.hfov, 0.5):
+        low, high = TRAINED_ON.hfov
         found.append(f"a lens of {_spread(hfov, 0)} degrees across (trained: {low:g} to {high:g})")
-    if not _within(xi, KNOWN.xi, 1e-3):
-        low, high = KNOWN.xi
+    if not _within(xi, TRAINED_ON.xi, 1e-3):
+        low, high = TRAINED_ON.xi
         found.append(f"a lens with a bend xi of {_spread(xi, 2)} (trained: {low:g} to {high:g})")
     if float(hfov.max() - hfov.min()) > 0.1:
         found.append("a lens that zooms (trained: lenses that stay)")
@@ -40,10 +40,10 @@ def notices(model: VideoModel, settings: Settings, cameras: Cameras) -> list[str
     cosine = (poses[:, :3, :3].diagonal(dim1=-2, dim2=-1).sum(-1) - 1) / 2
     turn = torch.rad2deg(torch.acos(cosine.clamp(-1, 1))).max().item()
     travel = poses[:, :3, 3].norm(dim=-1).max().item()
-    if turn > KNOWN.turn + 0.5:
-        found.append(f"a camera that turns by {turn:.0f} degrees (trained: up to {KNOWN.turn:g})")
-    if travel > KNOWN.travel:
-        found.append(f"a camera that goes {travel:.1f} near distances far (trained: up to {KNOWN.travel:g})")
+    if turn > TRAINED_ON.turn + 0.5:
+        found.append(f"a camera that turns by {turn:.0f} degrees (trained: up to {TRAINED_ON.turn:g})")
+    if travel > TRAINED_ON.travel:
+        found.append(f"a camera that goes {travel:.1f} near distances far (trained: up to {TRAINED_ON.travel:g})")
     return [f"outside what the embedded model was trained for: {'; '.join(found)}"] if found else []
 
 

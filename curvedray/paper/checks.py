@@ -16,7 +16,7 @@ from curvedray.cameras import Lens
 from curvedray.encoding.curved import expected_phasor, lens_coordinates
 from curvedray.evaluate.report import interval_text
 from curvedray.evaluate.statistics import bootstrap
-from curvedray.paper.items import Item
+from curvedray.paper.catalogue import Item
 from curvedray.paper.provenance import Provenance
 from curvedray.paper.runner import Page, Work
 from curvedray.paper.scales import Scale

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from curvedray.cameras import Lens
 from curvedray.encoding.curved import breakpoints, curved_path, expected_phasor
-from curvedray.paper.items import Item
+from curvedray.paper.catalogue import Item
 from curvedray.paper.runner import Page, Work
 from curvedray.paper.scales import Scale
 from curvedray.paper.setting import Setting

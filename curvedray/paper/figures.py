@@ -21,10 +21,10 @@ from curvedray.media.distance_colours import distance_limits, radial_picture
 from curvedray.media.pictures import contact_sheet
 from curvedray.media.video import read_video
 from curvedray.models.interface import VideoModel
+from curvedray.paper.catalogue import Item
 from curvedray.paper.clips import TestClip, TestClips, make_test_clips
 from curvedray.paper.experiment import Experiment
 from curvedray.paper.heads import block_inputs
-from curvedray.paper.items import Item
 from curvedray.paper.provenance import Provenance
 from curvedray.paper.run import Table, is_trained
 from curvedray.paper.runner import Page, Work

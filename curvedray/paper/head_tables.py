@@ -7,10 +7,10 @@ import numpy as np
 import torch
 
 from curvedray.evaluate.metrics.geometry import drift_disagreement, dynamic_tokens, pooled_to, temporal_stability
+from curvedray.paper.catalogue import Item
 from curvedray.paper.clips import TestClips, make_test_clips
 from curvedray.paper.experiment import Experiment
 from curvedray.paper.heads import LEVEL, HeadReading, read_heads
-from curvedray.paper.items import Item
 from curvedray.paper.judging import Judges
 from curvedray.paper.measured import Measured
 from curvedray.paper.provenance import Provenance

@@ -5,7 +5,7 @@ from typing import Any
 
 from curvedray.adapter.cost import GPU_SPEED, duration
 from curvedray.cameras import TokenGrid
-from curvedray.paper.items import Item
+from curvedray.paper.catalogue import Item
 from curvedray.paper.needs import NEEDS, of_scale
 from curvedray.paper.runner import Work, runner_of
 from curvedray.paper.setting import Setting

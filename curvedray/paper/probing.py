@@ -21,10 +21,10 @@ from curvedray.files import write_tensors
 from curvedray.inputs import is_file, read_tensors
 from curvedray.models.flow import noised
 from curvedray.models.interface import VideoModel, self_attentions
+from curvedray.paper.catalogue import Item
 from curvedray.paper.clips import TestClips, make_test_clips
 from curvedray.paper.experiment import Claim, Experiment, Row, TestSet
 from curvedray.paper.heads import block_inputs, encoded_clips, hidden
-from curvedray.paper.items import Item
 from curvedray.paper.judging import Judges
 from curvedray.paper.measured import Measured
 from curvedray.paper.needs import of_scale, require

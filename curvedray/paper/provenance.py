@@ -6,7 +6,7 @@ from typing import Any
 
 import curvedray
 from curvedray.bench.harness import hardware
-from curvedray.paper.items import Item
+from curvedray.paper.catalogue import Item
 from curvedray.paper.setting import Setting
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from curvedray.evaluate.results import ClipResult
+from curvedray.paper.catalogue import Item
 from curvedray.paper.clips import TestClips, make_test_clips
 from curvedray.paper.experiment import Experiment, Row
 from curvedray.paper.features import set_scores
-from curvedray.paper.items import Item
 from curvedray.paper.judging import Judges, open_judges, score_row
 from curvedray.paper.measured import Measured, by_seed
 from curvedray.paper.provenance import Provenance

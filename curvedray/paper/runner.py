@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from curvedray.files import whole_file
-from curvedray.paper.items import Item
+from curvedray.paper.catalogue import Item
 from curvedray.paper.scales import Scale
 from curvedray.paper.setting import Setting
 from curvedray.paper.steps import Listener

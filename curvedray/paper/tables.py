@@ -6,9 +6,9 @@ from curvedray.errors import InputError
 from curvedray.evaluate.report import ARROWS, definition_of, interval_text, number_text
 from curvedray.evaluate.scores import Metric
 from curvedray.evaluate.statistics import average_rank
+from curvedray.paper.catalogue import Item
 from curvedray.paper.experiment import Experiment
 from curvedray.paper.features import METRICS as SET_METRICS
-from curvedray.paper.items import Item
 from curvedray.paper.judging import SELF, WORDS, Judges
 from curvedray.paper.measured import Measured, Spread
 from curvedray.paper.provenance import Provenance

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from curvedray.evaluate.report import number_text
+from curvedray.paper.catalogue import Item
 from curvedray.paper.experiment import Experiment
-from curvedray.paper.items import Item
 from curvedray.paper.provenance import Provenance
 from curvedray.paper.run import Table
 from curvedray.paper.runner import Page, Work

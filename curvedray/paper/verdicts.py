@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from curvedray.evaluate.report import interval_text
+from curvedray.paper.catalogue import Item
 from curvedray.paper.experiment import Claim, Experiment
-from curvedray.paper.items import Item
 from curvedray.paper.measured import Measured, Spread
 
 Word = Literal["shown", "contradicted", "undecided"]

@@ -14,10 +14,10 @@ import torch
 from numpy.random import Generator
 
 from curvedray.cameras import Cameras, Lens
-from curvedray.world.layouts import draw_scene
 from curvedray.world.paths import CLEAR, clearance, draw_path
 from curvedray.world.raycast import render
 from curvedray.world.scene import FIRST_THING, Kind, Scene
+from curvedray.world.second_world_scenes import draw_scene
 from curvedray.world.themes import COLOURS, THEMES, Description, Noun, Side
 from curvedray.world.world import LENS_FAMILIES, Family, Split, WorldClip, WorldScene, split_of
 

@@ -22,7 +22,7 @@ from truths import READERS, Lessons, render_lessons
 
 from curvedray.evaluate.estimators.clip_reader import ClipReader, Reading, joined
 from curvedray.evaluate.estimators.embedded import save_reader
-from curvedray.evaluate.known import AXES, KnownClips, errors_of
+from curvedray.evaluate.world_truth import AXES, KnownClips, errors_of
 from curvedray.models.embedded.model import EmbeddedModel, load_embedded
 from curvedray.training.checkpoints import (
     Checkpoint,

@@ -29,8 +29,8 @@ from curvedray.data.clips import Batch, VideoShape, batch_of, encoded
 from curvedray.data.sources import WorldFootage
 from curvedray.evaluate.estimators.clip_reader import GRID, Reading
 from curvedray.evaluate.estimators.embedded import Embedded
-from curvedray.evaluate.known import ClipErrors, KnownClips, errors_of
 from curvedray.evaluate.metrics.fidelity import psnr
+from curvedray.evaluate.world_truth import ClipErrors, KnownClips, errors_of
 from curvedray.files import whole_file, write_tensors
 from curvedray.generation.generate import generate_batch
 from curvedray.generation.sampling import noise_for

@@ -26,11 +26,11 @@ from curvedray.cameras import TokenGrid
 from curvedray.data.sources import WORLDS
 from curvedray.evaluate.estimators.clip_reader import Reading
 from curvedray.evaluate.estimators.embedded import Embedded
-from curvedray.evaluate.known import KnownClips
-from curvedray.evaluate.layouts import LayoutObedience, layout_obedience
+from curvedray.evaluate.map_obedience import LayoutObedience, layout_obedience
 from curvedray.evaluate.metrics.geometry import adherence
 from curvedray.evaluate.report import interval_text
 from curvedray.evaluate.statistics import Interval, bootstrap
+from curvedray.evaluate.world_truth import KnownClips
 from curvedray.files import whole_file, write_tensors
 from curvedray.generation.generate import generate_batch
 from curvedray.inputs import read_tensors

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 from torch import Tensor
 
-from curvedray.evaluate.known import AXES, ClipErrors, KnownClips
 from curvedray.evaluate.report import interval_text, mean_text
 from curvedray.evaluate.statistics import bootstrap
+from curvedray.evaluate.world_truth import AXES, ClipErrors, KnownClips
 from curvedray.files import whole_file
 from curvedray.tables import markdown_table
 

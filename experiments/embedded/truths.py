@@ -16,7 +16,7 @@ from rich.progress import track
 from torch import Tensor
 
 from curvedray.data.sources import WORLDS
-from curvedray.evaluate.known import FIRST_WORLD, SECOND_WORLD, KnownClips
+from curvedray.evaluate.world_truth import FIRST_WORLD, SECOND_WORLD, KnownClips
 from curvedray.files import write_tensors
 from curvedray.inputs import read_tensors
 from curvedray.media.pixels import video_from_frames

@@ -17,7 +17,7 @@ from rows import MAY_DIFFER, rows
 from score_tables import FAMILIES, WITH_MAP, write_tables
 
 from curvedray.evaluate.estimators.clip_reader import ClipReader, ReaderShape
-from curvedray.evaluate.known import AXES, SECOND_WORLD, ClipErrors, KnownClips, errors_of
+from curvedray.evaluate.world_truth import AXES, SECOND_WORLD, ClipErrors, KnownClips, errors_of
 from curvedray.models.embedded.model import WEIGHTS
 from curvedray.training.checkpoints import latest_checkpoint, save_checkpoint
 from curvedray.training.recipe import differences

@@ -12,7 +12,7 @@ from curvedray.generation.recipe import new_recipe
 from curvedray.generation.sampling import Given, film
 from curvedray.generation.shot import Shot
 from curvedray.models import interface
-from curvedray.models.embedded.known import MEANING, read_caption
+from curvedray.models.embedded.trained_on import MEANING, read_caption
 from curvedray.world.themes import WORDS
 from curvedray.world.world import scene
 

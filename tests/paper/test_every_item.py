@@ -12,7 +12,7 @@ import torch
 
 from curvedray.evaluate.estimators.embedded import WEIGHTS
 from curvedray.models.embedded.model import EmbeddedModel, EmbeddedShape, save_embedded
-from curvedray.paper.items import ITEMS
+from curvedray.paper.catalogue import ITEMS
 from curvedray.paper.runner import runner_of, write_page
 from curvedray.paper.scales import TINY
 from curvedray.paper.setting import Setting

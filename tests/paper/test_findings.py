@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from curvedray.paper.items import ITEMS
+from curvedray.paper.catalogue import ITEMS
 
 ROOT = Path(__file__).parents[2]
 _spec = importlib.util.spec_from_file_location("findings", ROOT / "experiments" / "findings.py")

@@ -16,9 +16,9 @@ from curvedray.data.clips import Clip
 from curvedray.evaluate.estimators import Estimate
 from curvedray.evaluate.estimators.protocol import UpAndLens
 from curvedray.evaluate.scores import Failure
+from curvedray.paper.catalogue import item
 from curvedray.paper.experiment import Experiment, Row, TestSet
 from curvedray.paper.families import FAMILIES, ClipsOfFamily, belongs
-from curvedray.paper.items import item
 from curvedray.paper.kept_estimates import KeptEstimates, read_estimate, write_estimate
 from curvedray.paper.rows import NONE, mix
 from curvedray.paper.run import Table

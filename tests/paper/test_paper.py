@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from curvedray.cli import app
 from curvedray.errors import InputError
 from curvedray.evaluate.statistics import average_rank
-from curvedray.paper import items as paper
+from curvedray.paper import catalogue as paper
 from curvedray.paper import values as paper_values
 from curvedray.paper.needs import NEEDS, parsed_places
 from curvedray.paper.plan import plan_of

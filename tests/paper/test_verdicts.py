@@ -5,8 +5,8 @@ import pytest
 
 from curvedray.evaluate.results import ClipResult
 from curvedray.evaluate.scores import Score
+from curvedray.paper.catalogue import item
 from curvedray.paper.experiment import Claim, Experiment, Row
-from curvedray.paper.items import item
 from curvedray.paper.judging import merged, share_of_words
 from curvedray.paper.measured import Measured, by_seed, spread_of
 from curvedray.paper.verdicts import claims_of, summary, verdicts

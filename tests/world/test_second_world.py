@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curvedray.cameras import Cameras, Lens
-from curvedray.world.layouts import FARTHEST, NEAREST, SCALES, draw_scene, fits, footprint
 from curvedray.world.paths import CLEAR, clearance
 from curvedray.world.raycast import nearest_hit, render
 from curvedray.world.scene import FIRST_THING, Room, Scene, Thing
 from curvedray.world.second_world import draw_description, shows_all, world_clip
+from curvedray.world.second_world_scenes import FARTHEST, NEAREST, SCALES, draw_scene, fits, footprint
 from curvedray.world.shading import SUN, _sunless
 from curvedray.world.themes import WORDS, describe_caption
 from curvedray.world.world import split_of

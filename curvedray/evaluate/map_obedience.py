@@ -13,8 +13,8 @@ from jaxtyping import Float
 
 from curvedray.errors import InputError
 from curvedray.evaluate.estimators.clip_reader import Reading
-from curvedray.evaluate.known import KnownClips
 from curvedray.evaluate.statistics import DRAWS, Interval, bootstrap, correlation, resamples
+from curvedray.evaluate.world_truth import KnownClips
 
 
 @dataclass(frozen=True, eq=False)

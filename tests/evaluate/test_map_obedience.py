@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from curvedray.errors import InputError
-from curvedray.evaluate.known import SECOND_WORLD, KnownClips
-from curvedray.evaluate.layouts import layout_obedience
+from curvedray.evaluate.map_obedience import layout_obedience
+from curvedray.evaluate.world_truth import SECOND_WORLD, KnownClips
 from curvedray.world.second_world import world_clip
 
 

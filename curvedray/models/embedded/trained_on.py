@@ -11,7 +11,7 @@ from curvedray.world.themes import COLOURS, THEMES, WORDS, describe_caption
 
 
 @dataclass(frozen=True)
-class Known:
+class TrainedOn:
     """The bounds of the training clips. Paths: the 99th percentile of 250 clips of `curvedray.world`, rounded up."""
 
     hfov: tuple[float, float] = (60.0, 180.0)  # degrees across
@@ -20,7 +20,7 @@ class Known:
     travel: float = 1.8  # near distances from the first frame
 
 
-KNOWN = Known()
+TRAINED_ON = TrainedOn()
 
 # Words that mean one of the world's own.
 SYNONYMS = {

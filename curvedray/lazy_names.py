@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 
-def later(room: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
+def lazy_names(room: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
     """A room's `__getattr__`: each of its names is taken from the module that has it."""
 
     def load(name: str) -> Any:
