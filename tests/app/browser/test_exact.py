@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 
+from curvedray.app.limits import MOST_BLOCKS
 from curvedray.cameras import Cameras, Lens
 from curvedray.cameras.named_lenses import named_lens
 from curvedray.media.distance_colours import near_to_far, radial_picture
@@ -120,6 +121,10 @@ def test_a_shift_of_half_a_pixel_would_be_found(page):
     shifted = replace(lens, center=lens.center + 0.5)
     made = read(page, block_scene(parse_blocks("ball 1m at ahead 3m")), still(shifted), mode="rays")
     assert np.abs(made[..., :3] - lens.rays()[0].numpy()).max() > 1e-3
+
+
+def test_there_is_room_for_every_block(page):
+    assert page.evaluate("async () => (await import('/view/glsl_scene.js')).MOST_THINGS") >= MOST_BLOCKS
 
 
 SCENES = {

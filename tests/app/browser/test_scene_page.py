@@ -54,6 +54,28 @@ def test_scene(visit):
     assert visit.tell("studio.store.project.map.valid") < 0.9  # without the region
 
 
+def test_a_block_more_compiles_nothing(visit):
+    """Each kind of block once had a program of its own, and adding one held the page for as long as compiling took."""
+    page = visit.page
+    visit.tab("Scene")
+    page.get_by_role("radio", name="blocked out").click()
+    page.get_by_role("radio", name="Both").click()
+    visit.rest()
+    page.evaluate(
+        """() => {
+          const { gl } = studio.finder.painter.caster;
+          window.compiled = 0;
+          const compile = gl.compileShader.bind(gl);
+          gl.compileShader = (shader) => { window.compiled += 1; compile(shader); };
+        }"""
+    )
+    for kind in ("ball", "pillar", "wall"):
+        visit.press(f"Add a {kind}")
+    visit.rest()
+    assert len(visit.tell("studio.derived.scene.things")) == 4
+    assert page.evaluate("() => window.compiled") == 0
+
+
 def test_a_map_is_dropped(visit):
     import base64
 

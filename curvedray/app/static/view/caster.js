@@ -1,12 +1,14 @@
-// Draws a scene through a lens with WebGL2. One caster owns one canvas; programs are compiled once per kind of scene.
+// Draws a scene through a lens with WebGL2. One caster owns one canvas; each mode's program is compiled once.
 //
 //   scene  {room, things} as the server gives them, things where they stand at the first frame
 //   camera {lens: {fx, fy, cx, cy, xi, max_angle, size}, pose: 16 numbers, row by row, world from camera}
 //   time   0..1 of the clip, for things that move
 
-import { fragmentSource, programKey, vertexSource } from './glsl_lens.js';
+import { fragmentSources, vertexSource } from './glsl_lens.js';
+import { FIRST_THING, MOST_THINGS, ORDER } from './glsl_scene.js';
 
 const NO_WIDEST_ANGLE = [0, -1];
+const FLOATS = 16; // of a thing
 
 export class Caster {
   /** `colours` of distances, from near to far: 256 times red, green, blue in 0..255. */
@@ -29,6 +31,7 @@ export class Caster {
 
   setUp() {
     const { gl } = this;
+    this.twice = null;
     gl.bindBuffer(gl.ARRAY_BUFFER, gl.createBuffer());
     gl.bufferData(gl.ARRAY_BUFFER, new Float32Array([-1, -1, 3, -1, -1, 3]), gl.STATIC_DRAW);
     gl.enableVertexAttribArray(0);
@@ -38,15 +41,44 @@ export class Caster {
     gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGB8, 256, 1, 0, gl.RGB, gl.UNSIGNED_BYTE, this.colours);
     gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MIN_FILTER, gl.NEAREST);
     gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MAG_FILTER, gl.NEAREST);
+    gl.bindBufferBase(gl.UNIFORM_BUFFER, 0, gl.createBuffer());
+    gl.bufferData(gl.UNIFORM_BUFFER, 4 * FLOATS * MOST_THINGS, gl.DYNAMIC_DRAW);
   }
 
-  /** Draw into the canvas; `rows` = [from, to) counted from the top draws a strip of it only. */
+  /**
+   * Draw into the canvas; `rows` = [from, to) counted from the top draws a strip of it only. Two `samples` per side of a
+   * pixel are a picture of twice the size, shrunk: a loop over them in the program would cost a software rasteriser more.
+   */
   draw(scene, camera, { mode = 'picture', samples = 1, time = 0, limits = [1, 10], rows = null } = {}) {
     const { gl, canvas } = this;
     const [width, height] = camera.lens.size;
     if (canvas.width !== width || canvas.height !== height) [canvas.width, canvas.height] = [width, height];
+    if (samples === 1) {
+      gl.bindFramebuffer(gl.FRAMEBUFFER, null);
+      this.run(scene, camera, { mode, time, limits, rows });
+      return;
+    }
+    const [top, bottom] = rows ?? [0, height];
+    this.bindTwice(2 * width, 2 * height);
+    this.run(scene, twice(camera), { mode, time, limits, rows: [2 * top, 2 * bottom] });
+    gl.bindFramebuffer(gl.DRAW_FRAMEBUFFER, null);
+    const [low, high] = [height - bottom, height - top];
+    gl.blitFramebuffer(0, 2 * low, 2 * width, 2 * high, 0, low, width, high, gl.COLOR_BUFFER_BIT, gl.LINEAR);
     gl.bindFramebuffer(gl.FRAMEBUFFER, null);
-    this.run(scene, camera, { mode, samples, time, limits, rows });
+  }
+
+  /** Draw from here on into a frame of this size, kept until another size is asked for. */
+  bindTwice(width, height) {
+    const { gl } = this;
+    if (this.twice?.width !== width || this.twice?.height !== height) {
+      const { frame = gl.createFramebuffer(), pixels = gl.createRenderbuffer() } = this.twice ?? {};
+      this.twice = { frame, pixels, width, height };
+      gl.bindRenderbuffer(gl.RENDERBUFFER, pixels);
+      gl.renderbufferStorage(gl.RENDERBUFFER, gl.RGBA8, width, height);
+      gl.bindFramebuffer(gl.FRAMEBUFFER, frame);
+      gl.framebufferRenderbuffer(gl.FRAMEBUFFER, gl.COLOR_ATTACHMENT0, gl.RENDERBUFFER, pixels);
+    }
+    gl.bindFramebuffer(gl.FRAMEBUFFER, this.twice.frame);
   }
 
   /** Exact numbers, four floats per pixel, top row first: mode `rays` or `radius`. */
@@ -60,7 +92,7 @@ export class Caster {
     gl.renderbufferStorage(gl.RENDERBUFFER, gl.RGBA32F, width, height);
     gl.bindFramebuffer(gl.FRAMEBUFFER, frame);
     gl.framebufferRenderbuffer(gl.FRAMEBUFFER, gl.COLOR_ATTACHMENT0, gl.RENDERBUFFER, target);
-    this.run(scene, camera, { mode, samples: 1, time, limits: [1, 10], rows: null });
+    this.run(scene, camera, { mode, time, limits: [1, 10], rows: null });
     const upside = new Float32Array(4 * width * height),
       made = new Float32Array(4 * width * height);
     gl.readPixels(0, 0, width, height, gl.RGBA, gl.FLOAT, upside);
@@ -77,11 +109,11 @@ export class Caster {
     this.gl.readPixels(0, 0, 1, 1, this.gl.RGBA, this.gl.UNSIGNED_BYTE, new Uint8Array(4));
   }
 
-  run(scene, camera, { mode, samples, time, limits, rows }) {
+  run(scene, camera, { mode, time, limits, rows }) {
     const { gl } = this;
     const { lens, pose } = camera;
     const [width, height] = lens.size;
-    const { program, at } = this.program(programKey(scene, mode, samples));
+    const { program, at } = this.program(mode);
     gl.useProgram(program);
     gl.viewport(0, 0, width, height);
     if (rows) {
@@ -107,26 +139,25 @@ export class Caster {
     for (const name of ['walls', 'stripes', 'tiles', 'sky']) gl.uniform3fv(at(name), room[name].flat());
     gl.uniform4f(at('court'), room.half, room.half_depth, room.ahead, room.floor);
     gl.uniform4f(at('painted'), room.height, room.spacing, room.stripe, room.softness);
-    gl.uniform2f(at('inked'), room.ink, room.shadows);
-    if (things.length)
-      gl.uniform4fv(
-        at('things'),
-        things.flatMap((thing) => packed(thing, room.floor, time)),
-      );
+    const sorted = ORDER.map((kind) => things.flatMap((thing, i) => (thing.kind === kind ? [[thing, i]] : [])));
+    const [balls, pillars, boxes] = sorted.map(({ length }) => length);
+    gl.uniform3f(at('inked'), room.ink, room.shadows, things.some((thing) => thing.accent) ? 1 : 0);
+    gl.uniform3i(at('upTo'), balls, balls + pillars, balls + pillars + boxes);
+    const numbers = sorted.flat().flatMap(([thing, i]) => packed(thing, i, room.floor, time));
+    gl.bufferSubData(gl.UNIFORM_BUFFER, 0, new Float32Array(numbers));
   }
 
-  program(key) {
-    const name = JSON.stringify(key);
-    if (!this.programs.has(name)) this.programs.set(name, this.compile(key));
-    return this.programs.get(name);
+  program(mode) {
+    if (!this.programs.has(mode)) this.programs.set(mode, this.compile(mode));
+    return this.programs.get(mode);
   }
 
-  compile(key) {
+  compile(mode) {
     const { gl } = this;
     const program = gl.createProgram();
     for (const [kind, source] of [
       [gl.VERTEX_SHADER, vertexSource],
-      [gl.FRAGMENT_SHADER, fragmentSource(key)],
+      [gl.FRAGMENT_SHADER, fragmentSources[mode]],
     ]) {
       const shader = gl.createShader(kind);
       gl.shaderSource(shader, source);
@@ -148,7 +179,15 @@ export class Caster {
   }
 }
 
-function packed(thing, floor, time) {
+/** The same camera with an image of twice the size. */
+function twice({ lens, pose }) {
+  const { fx, fy, cx, cy, size } = lens;
+  const larger = { fx: 2 * fx, fy: 2 * fy, cx: 2 * cx, cy: 2 * cy, size: size.map((i) => 2 * i) };
+  return { lens: { ...lens, ...larger }, pose };
+}
+
+/** A thing's numbers, as `Thing` in glsl_scene.js has them. */
+function packed(thing, index, floor, time) {
   const [x, z] = [thing.x + time * thing.motion[0], thing.z + time * thing.motion[1]];
   return [
     x,
@@ -160,8 +199,8 @@ function packed(thing, floor, time) {
     Math.cos(thing.yaw),
     Math.sin(thing.yaw),
     ...thing.colour,
-    1,
+    FIRST_THING + index,
     ...(thing.accent ?? thing.colour),
-    1,
+    0,
   ];
 }

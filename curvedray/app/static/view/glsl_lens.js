@@ -1,7 +1,7 @@
 // The Unified Camera Model in GLSL, formula by formula as Lens.unproject (curvedray/cameras/lens.py), and the
 // programs made of it: one program per mode, because a branch on a uniform saves a software rasteriser nothing.
 
-import { sceneSource } from './glsl_scene.js';
+import { meetsScene, paintsScene } from './glsl_scene.js';
 
 export const vertexSource = `#version 300 es
 in vec2 corner;
@@ -33,31 +33,25 @@ vec4 unproject(vec2 pixel) {
 vec2 pixelHere() { return vec2(gl_FragCoord.x, size.y - gl_FragCoord.y); }
 `;
 
-const modes = {
-  rays: () => 'void main() { made = unproject(pixelHere()); }',
-  // Distance along the ray (0: no ray; FAR: sky), the surface's number, whether there is a ray.
-  radius: () => `
+const rays = 'void main() { made = unproject(pixelHere()); }';
+
+// Distance along the ray (0: no ray; FAR: sky), the surface's number, whether there is a ray.
+const radius = `
 void main() {
   vec4 ray = unproject(pixelHere());
   Hit hit = nearest(origin, rotation * ray.xyz);
   made = ray.w > 0.0 ? vec4(hit.distance, float(hit.surface), 1, 0) : vec4(0, -1, 0, 0);
-}`,
-  picture: ({ samples }) => `
-vec3 sampled(vec2 pixel) {
-  vec4 ray = unproject(pixel);
-  vec3 d = rotation * ray.xyz;
-  return ray.w * shade(nearest(origin, d), origin, d);
-}
+}`;
+
+const picture = `
 void main() {
-  vec2 pixel = pixelHere();
-  vec3 total = vec3(0);
-${offsets(samples)
-  .map(([x, y]) => `  total += sampled(pixel + vec2(${x.toFixed(6)}, ${y.toFixed(6)}));`)
-  .join('\n')}
-  made = vec4(total / ${(samples * samples).toFixed(1)}, 1);
-}`,
-  // Near is warm, far is cool, evenly in the logarithm; grey where nothing is known, black where there is no ray.
-  distance: () => `
+  vec4 ray = unproject(pixelHere());
+  vec3 d = rotation * ray.xyz;
+  made = vec4(ray.w * shade(nearest(origin, d), origin, d), 1);
+}`;
+
+// Near is warm, far is cool, evenly in the logarithm; grey where nothing is known, black where there is no ray.
+const distance = `
 uniform sampler2D colours;
 uniform vec2 limits; // logarithms of the first and the last colour's metres
 void main() {
@@ -66,25 +60,12 @@ void main() {
   float share = clamp((log(hit.distance) - limits.x) / max(limits.y - limits.x, 1e-6), 0.0, 1.0);
   vec3 colour = texelFetch(colours, ivec2(int(floor(share * 255.0 + 0.5)), 0), 0).rgb;
   made = vec4(ray.w > 0.0 ? (hit.distance < 1e29 ? colour : vec3(90.0 / 255.0)) : vec3(0), 1);
-}`,
+}`;
+
+/** The program of each mode, whatever stands in the scene. */
+export const fragmentSources = {
+  rays: lens + rays,
+  radius: lens + meetsScene + radius,
+  picture: lens + meetsScene + paintsScene + picture,
+  distance: lens + meetsScene + distance,
 };
-
-function offsets(samples) {
-  const steps = Array.from({ length: samples }, (_, i) => (i + 0.5) / samples - 0.5);
-  return steps.flatMap((y) => steps.map((x) => [x, y]));
-}
-
-/** What decides the text of a program: two scenes with the same key share one. */
-export function programKey(scene, mode, samples = 1) {
-  const kinds = scene.things.map((thing) => thing.kind);
-  const paints = {
-    accents: scene.things.some((thing) => thing.accent),
-    shadows: scene.room.shadows > 0,
-    ink: scene.room.ink > 0,
-  };
-  return { kinds, paints, mode, samples: mode === 'picture' ? samples : 1 };
-}
-
-export function fragmentSource({ kinds, paints, mode, samples }) {
-  return [lens, mode === 'rays' ? '' : sceneSource(kinds, paints), modes[mode]({ samples })].join('\n');
-}

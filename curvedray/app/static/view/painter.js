@@ -14,10 +14,10 @@ const SMALLEST = 96; // pixels across
 export class WebglPainter {
   constructor(colours) {
     this.caster = new Caster(document.createElement('canvas'), colours);
-    Object.assign(this, { cost: null, job: 0, timer: 0, finished: false });
+    Object.assign(this, { cost: null, costOf: null, job: 0, timer: 0, finished: false });
   }
 
-  /** Microseconds per pixel and ray, measured once on this machine with this scene. */
+  /** Microseconds per pixel and ray, measured on this machine with as many things as the scene has. */
   calibrate(scene, camera) {
     const [width, height] = [96, 64];
     const small = camera(width, height);
@@ -29,12 +29,13 @@ export class WebglPainter {
       this.caster.finish();
       return performance.now() - before;
     });
+    this.costOf = scene.things.length;
     this.cost = Math.max(0.02, (Math.min(...times) * 1000) / (width * height));
   }
 
   /** Draw now, coarse, and fine once nothing has changed for a moment. */
   paint(targets, scene, camera, { time, limits, moving }) {
-    if (this.cost === null) this.calibrate(scene, camera);
+    if (this.costOf !== scene.things.length) this.calibrate(scene, camera);
     const job = ++this.job;
     this.finished = false;
     clearTimeout(this.timer);
