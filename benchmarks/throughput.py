@@ -1,10 +1,11 @@
 """How fast clips are labelled, encoded, shot and trained on, per core, and how that grows with workers.
 
-`python benchmarks/throughput.py --workers 1 2 > benchmarks/results/throughput_MACHINE_DATE.md`
+`python benchmarks/throughput.py > benchmarks/results/throughput_MACHINE_DATE.md`, on a machine that does nothing else:
+about three minutes on two cores. What is being measured is said on standard error.
 
 Jobs run on a Ray cluster of this machine's own, by the functions that the commands use; training runs under torch's
 launcher. A clip's seconds are of the processor: they hardly change with what else the machine does. Clips per second
-are by the clock, from the first result to the last, and do change with it.
+are by the clock, from when every worker has answered to the last result, and do change with it; so does how they grow.
 """
 
 import argparse
@@ -15,7 +16,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -111,15 +113,32 @@ def training_seconds(folder: Path, processes: int) -> tuple[float, float]:
     return seconds, batch / seconds
 
 
+def say(words: str) -> None:
+    print(words, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def cluster(workers: int) -> Iterator[None]:
+    """A Ray cluster of this machine's own for all measurements: starting one takes longer than some of them."""
+    import ray
+
+    ray.init(address="local", num_cpus=workers, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--clips", type=int, default=16)
     parser.add_argument("--workers", type=int, nargs="*", default=[1, 2])
     said = parser.parse_args()
     load = os.getloadavg()[0]
-    rows = []
-    with tempfile.TemporaryDirectory() as name:
+    measured: list[tuple[str, int, str, float]] = []  # what, workers, seconds in words, clips per second
+    with tempfile.TemporaryDirectory() as name, cluster(max(said.workers)):
         folder = Path(name)
+        say("clips to label and a panorama to shoot are drawn")
         videos, still = label_jobs(folder / "videos", said.clips), still_panorama(folder)
         source = open_footage("world", SHAPE, said.clips)
         for workers in said.workers:
@@ -134,13 +153,13 @@ def main() -> None:
                 ("shoot (81 x 480 x 832 from a still panorama)", shots, open_camera, lambda made: made.failure),
             ]
             for what, jobs, opener, why in parts:
+                say(f"{what}, workers: {workers}")
                 seconds, clips = rate(list(jobs), opener, why, workers)
-                rows.append([what, str(workers), f"{seconds:.3g}", f"{clips:.3g}"])
+                measured.append((what, workers, f"{seconds:.3g}", clips))
+            what = f"train (quick recipe, {STEPS} steps)"
+            say(f"{what}, processes: {workers}")
             seconds, clips = training_seconds(own / "run", workers)
-            rows.append(
-                [f"train (quick recipe, {STEPS} steps)", str(workers), f"{seconds:.3g} per step", f"{clips:.3g}"]
-            )
-    rows.sort(key=lambda row: row[0])
+            measured.append((what, workers, f"{seconds:.3g} per step", clips))
     print("# Throughput: label, encode, shoot, train\n")
     print(f"`python benchmarks/throughput.py --clips {said.clips}`, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC\n")
     print(
@@ -149,7 +168,15 @@ def main() -> None:
         "it ended\n"
     )
     head = ["what", "workers", "seconds per clip (processor; training: by the clock)", "clips per second (clock)"]
-    print(markdown_table(head, rows))
+    fewest = min(said.workers)
+    alone = {what: clips for what, workers, _, clips in measured if workers == fewest}
+    rows = [
+        [what, str(workers), seconds, f"{clips:.3g}", f"{clips / alone[what]:.2f}"]
+        for what, workers, seconds, clips in sorted(measured)
+    ]
+    print(markdown_table([*head, f"times that of {fewest}"], rows))
+    if max(load, os.getloadavg()[0]) > max(said.workers) + 0.5:
+        print("\nOther work ran on this machine meanwhile: what is by the clock, and how it grows, says little.")
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from PIL import Image
 from scipy.spatial.transform import Rotation
 
 from curvedray.media.image import write_png
@@ -143,12 +144,31 @@ def scannetpp_dslr(root: Path, known: Truth) -> None:
     pictures(scene / "dslr" / "resized_images", names)
 
 
+WALL = 8.0  # metres from the first camera, ahead along the world's y
+DEPTH_WIDTH, DEPTH_HEIGHT = WIDTH // 2, HEIGHT // 2  # a sensor has fewer pixels than the video
+BLIND = (1, 2)  # row and column where the sensor saw nothing
+
+
+def depths(folder: Path, known: Truth, names: list[str]) -> None:
+    """What a depth sensor stores of a wall: millimetres along the camera's axis in 16 bits, 0 where it saw nothing."""
+    folder.mkdir(parents=True, exist_ok=True)
+    x = ((np.arange(DEPTH_WIDTH) + 0.5) * WIDTH / DEPTH_WIDTH - CX) / FX
+    y = ((np.arange(DEPTH_HEIGHT) + 0.5) * HEIGHT / DEPTH_HEIGHT - CY) / FY
+    rays = np.stack([*np.meshgrid(x, y), np.ones((DEPTH_HEIGHT, DEPTH_WIDTH))], -1)
+    for name, pose in zip(names, known.poses, strict=True):
+        towards = rays @ pose[1, :3]  # how far along the world's y a step along the camera's axis goes
+        along = (known.poses[0, 1, 3] + WALL - pose[1, 3]) / towards
+        along[BLIND] = 0
+        Image.fromarray(np.round(1000 * along).astype(np.uint16)).save(folder / f"{name}.png")
+
+
 def scannetpp_iphone(root: Path, known: Truth) -> None:
     scene = root / "0a5c013435" / "iphone"
     grow = 1920 / WIDTH
     k = [[FX * grow, 0, CX * grow - 0.5], [0, FY * 1440 / HEIGHT, CY * 1440 / HEIGHT - 0.5], [0, 0, 1]]
     entries = {f"frame_{t:06d}": {"aligned_pose": p.tolist(), "intrinsic": k} for t, p in enumerate(known.poses)}
     pictures(scene / "rgb", [f"{name}.png" for name in entries])
+    depths(scene / "depth", known, list(entries))
     (scene / "pose_intrinsic_imu.json").write_text(json.dumps(entries))
 
 
@@ -167,6 +187,12 @@ def arkitscenes(root: Path, known: Truth) -> None:
     for name in names:
         line = f"{WIDTH} {HEIGHT} {FX} {FY} {CX - 0.5} {CY - 0.5}"
         (scene / "lowres_wide_intrinsics" / f"{name}.pincam").write_text(line)
+    depths(scene / "lowres_depth", known, names)
+    sure = np.full((DEPTH_HEIGHT, DEPTH_WIDTH), 2, np.uint8)
+    sure[0, 0], sure[0, 1] = 0, 1
+    (scene / "confidence").mkdir()
+    for name in names:
+        Image.fromarray(sure).save(scene / "confidence" / f"{name}.png")
     between = [f"41069021_{time + 0.05:.3f}" for time in times]
     pictures(scene / "lowres_wide", [f"{name}.png" for name in names])
     pictures(scene / "lowres_wide", [f"{name}.png" for name in between])

@@ -152,8 +152,6 @@ READERS = {
 @pytest.mark.parametrize("module", READERS)
 def test_a_name_too_long_for_the_disk_is_a_sentence(module, ending):
     """Regression: `Path.is_dir` and its kin throw at such a name; at every other that is not there they answer no."""
-    if module == "curvedray.models.open":
-        pytest.importorskip("diffusers")
     read = getattr(importlib.import_module(module), READERS[module])
     name = "x" * 300 + ending
     with pytest.raises(InputError):

@@ -91,7 +91,8 @@ def die_at_a_step(rank, at):
 
 
 def weights(out):
-    return load_file(out / "adapter.safetensors")
+    (file,) = [path for path in (out / "adapter.safetensors", out / "transformer.safetensors") if path.exists()]
+    return load_file(file)
 
 
 def step_records(path):

@@ -28,9 +28,7 @@ def train(
     ] = None,
     start: Annotated[str | None, typer.Option("--from", help="An adapter to start from, a .safetensors.")] = None,
     tracker: Annotated[str | None, typer.Option(help="Any that accelerate knows: tensorboard, wandb ...")] = None,
-    shard: Annotated[
-        bool, typer.Option("--shard", help="Split the frozen backbone over the processes (FSDP2).")
-    ] = False,
+    shard: Annotated[bool, typer.Option("--shard", help="Split the backbone over the processes (FSDP2).")] = False,
     list_recipes: Annotated[bool, typer.Option("--list", help="Say what every recipe is, and stop.")] = False,
     plan: Annotated[
         bool, typer.Option("--plan", help="Count what the recipe takes on 1, 8 and 64 GPUs, and stop; opens no model.")

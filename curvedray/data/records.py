@@ -116,14 +116,38 @@ class PictureSource(Protocol):
 
 @dataclass(frozen=True)
 class DepthFrames:
-    """A picture of distances per frame, along the camera's axis, as depth sensors write them."""
+    """A picture of distances per frame, along the camera's axis, as depth sensors write them.
 
-    frames: tuple[Path, ...]
+    A frame may have none: nothing is known in it. `confidence` are pictures of how sure the sensor was, 0 the least.
+    """
+
+    frames: tuple[Path | None, ...]
     metres_per_unit: float
+    confidence: tuple[Path | None, ...] = ()
+
+    @classmethod
+    def found(
+        cls, frames: Sequence[Path], metres_per_unit: float, confidence: Sequence[Path] = ()
+    ) -> "DepthFrames | None":
+        """Of the pictures that are there; None where none of the depths is."""
+        depths, sure = ([file if file.is_file() else None for file in files] for files in (frames, confidence))
+        return cls(tuple(depths), metres_per_unit, tuple(sure)) if any(depths) else None
 
     def read(self, lens: Lens) -> RadialMap:
-        stored = torch.from_numpy(np.stack([read_frame(file) for file in self.frames]))
-        return RadialMap.from_depth(stored * self.metres_per_unit, lens)
+        """Along the rays of the pictures' own pixels, which may be larger than the video's."""
+        stored = {file: read_frame(file) for file in self.frames if file is not None}
+        first = next(iter(stored.values()))
+        sure = self.confidence or (None,) * len(self.frames)
+        pictures = []
+        for file, beside in zip(self.frames, sure, strict=True):
+            depth = np.full_like(first, np.nan) if file is None else stored[file]
+            trusted = np.ones_like(depth, dtype=bool) if beside is None else read_image(beside)[..., 0].numpy() > 0
+            for name, picture in ((file, depth), (beside, trusted)):
+                if picture.shape != first.shape:
+                    got = f"{picture.shape[1]} x {picture.shape[0]}"
+                    raise InputError(str(name), f"{first.shape[1]} x {first.shape[0]} pixels, as the first has", got)
+            pictures.append(np.where(trusted, depth, np.float32(np.nan)))
+        return RadialMap.from_depth(torch.from_numpy(np.stack(pictures)) * self.metres_per_unit, lens)
 
 
 @dataclass(frozen=True)
@@ -163,7 +187,8 @@ class ClipRecord:
         pictures = [self.pictures] if isinstance(self.pictures, Path) else []
         pictures += self.pictures if isinstance(self.pictures, tuple) else []
         pictures += self.pictures.files() if isinstance(self.pictures, PictureSource) else []
-        depths = self.radial.frames if isinstance(self.radial, DepthFrames) else (self.radial,)
+        own = self.radial
+        depths = (*own.frames, *own.confidence) if isinstance(own, DepthFrames) else (own,)
         files = [*pictures, *self.cameras.files(), *filter(None, depths), *self.moving]
         plain = {name: value for name, value in vars(self.cameras).items() if not _has_paths(value)}
         said = [type(self.cameras).__name__, plain, self.caption, self.near]

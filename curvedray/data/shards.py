@@ -7,6 +7,7 @@ another comes in. It follows from (seed, epoch) alone, so a run goes on from the
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,28 @@ def index_packed(folder: Path, packed: Sequence[Packed], clips: int) -> PackRepo
     return PackReport(clips - len(skipped), len(packed), sum(shard.made for shard in packed), skipped)
 
 
+def pack_shards(
+    items: Sequence[Any],
+    folder: Path,
+    per_shard: int,
+    pack_one: Callable[[str, Sequence[Any], Path], Packed],
+    engine: Engine,
+    tick: Callable[[int, int], None],
+) -> list[Packed]:
+    """`items` in shards of `per_shard`, each by `pack_one(name, items, folder)`, which is a function of a module."""
+    jobs = [(f"{i // per_shard:06d}.tar", items[i : i + per_shard]) for i in range(0, len(items), per_shard)]
+    done = count(1)
+    tick(0, len(jobs))
+    opener = partial(_packer, pack_one, folder)
+    return run_jobs(jobs, opener, engine, done=lambda *_: tick(next(done), len(jobs)))
+
+
+def _packer(
+    pack_one: Callable[[str, Sequence[Any], Path], Packed], folder: Path
+) -> Callable[[tuple[str, Sequence[Any]]], Packed]:
+    return lambda job: pack_one(*job, folder)
+
+
 def pack_cache(
     cache: Path,
     folder: Path,
@@ -149,28 +172,14 @@ def pack_cache(
     files = sorted(path for path in cache.glob(f"*.{ENDING}") if path.name != ENCODER)
     if not files:
         raise InputError(f"cache {cache}", "encoded clips", "none", "Make them: curvedray data cache.")
-    jobs = [(f"{i // per_shard:06d}.tar", files[i : i + per_shard]) for i in range(0, len(files), per_shard)]
-    done = 0
-
-    def heard(number: int, packed: Packed) -> None:
-        nonlocal done
-        done += 1
-        tick(done, len(jobs))
-
-    tick(0, len(jobs))
-    packed = run_jobs(jobs, partial(_packer, folder), engine, done=heard)
+    packed = pack_shards(files, folder, per_shard, _pack_encoded, engine, tick)
     with whole_file(folder / ENCODER) as temporary:
         temporary.write_bytes((cache / ENCODER).read_bytes())
     return index_packed(folder, packed, len(files))
 
 
-def _packer(folder: Path) -> Callable[[tuple[str, list[Path]]], Packed]:
-    return partial(_pack_once, folder=folder)
-
-
-def _pack_once(job: tuple[str, list[Path]], folder: Path) -> Packed:
+def _pack_encoded(name: str, files: Sequence[Path], folder: Path) -> Packed:
     """One shard, written unless it is there with these very clips; a clip that cannot be read is left out."""
-    name, files = job
     names, known, sound, skipped = {}, {}, [], []
     for path in files:
         try:

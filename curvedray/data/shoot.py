@@ -9,7 +9,7 @@ panorama's. Everything about a clip follows from its panorama's name, its number
 
 import json
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from itertools import count
@@ -28,14 +28,14 @@ from curvedray.data.clips import VideoShape
 from curvedray.data.fingerprint import file_fingerprint, fingerprint
 from curvedray.data.layouts.metadata import write_table
 from curvedray.data.panoramas import Panorama, tilt_of
-from curvedray.data.sphere_pyramid import Pyramid, View, distances_seen, look, pyramid_of
+from curvedray.data.sphere_pyramid import Pyramid, View, distances_seen, look_planes, pyramid_of
 from curvedray.data.splits import split_of_source
 from curvedray.engine import HERE, Engine, run_jobs
 from curvedray.errors import InputError
 from curvedray.formats import write_cameras
 from curvedray.inputs import is_file, read_json
 from curvedray.locks import lock_folder, remove_leftovers
-from curvedray.media.video import write_video
+from curvedray.media.video import check_size, write_planes
 from curvedray.moves.trajectory import trajectory
 from curvedray.radial.map import RadialMap, write_radial_map
 from curvedray.world.paths import Amounts, draw_move
@@ -76,7 +76,7 @@ class ShotJob:
     def key(self) -> str:
         """What the clip is made of; a clip that is there with the same key is not taken again."""
         said = {name: value for name, value in asdict(self).items() if name not in ("panorama", "folder")}
-        return fingerprint(["shot-1", self.panorama.fingerprint(), said])
+        return fingerprint(["shot-2", self.panorama.fingerprint(), said])
 
 
 @dataclass(frozen=True)
@@ -160,6 +160,7 @@ def shoot_clip(job: ShotJob) -> Shot:
 def _taken(job: ShotJob, key: str) -> tuple[str, dict[str, Any]]:
     panorama, shape = job.panorama, job.shape
     header = panorama.header()
+    check_size(shape.width, shape.height)
     if panorama.is_video and header.frames < shape.frames:
         raise InputError(panorama.id, f"at least {shape.frames} frames", header.frames, "Ask for fewer frames.")
     first = int(job.start * (header.frames - shape.frames + 1)) if panorama.is_video else 0
@@ -168,7 +169,7 @@ def _taken(job: ShotJob, key: str) -> tuple[str, dict[str, Any]]:
     lens = named_lens(job.lens, shape.width, shape.height)
     track = panorama.track(header.frames)
     cameras, turns, note = _cameras(job, lens, None if track is None else track[window], fps)
-    frames = torch.stack(list(_pictures(panorama, first, cameras, turns)))
+    frames = _pictures(panorama, first, cameras, turns)
     metres = panorama.distances(header.frames)
     row: dict[str, Any] = {
         "video": f"{job.id}.mp4",
@@ -182,7 +183,7 @@ def _taken(job: ShotJob, key: str) -> tuple[str, dict[str, Any]]:
     if metres is not None:
         map = _map(metres[window], cameras, turns)
         row["radial"] = write_radial_map(map, job.folder / f"{job.id}.npz").name
-    write_video(frames, job.folder / row["video"], fps, crf=CRF, preset=PRESET)
+    write_planes(frames, job.folder / row["video"], fps, crf=CRF, preset=PRESET)
     # The camera file comes last: where it is there with its key, so is everything else.
     said = {"shot": key, "panorama": panorama.panorama.name, "move": job.move, "row": json.dumps(row), "note": note}
     write_cameras(cameras, job.folder / row["cameras"], provenance=said)
@@ -260,8 +261,10 @@ def _about_y(angle: Tensor) -> Float[Tensor, "3 3"]:
 
 def _pictures(
     panorama: Panorama, first: int, cameras: Cameras, turns: Float[Tensor, "t 3 3"]
-) -> Iterator[UInt8[Tensor, "h w 3"]]:
-    """Every frame through its lens."""
+) -> UInt8[Tensor, "t p w"]:
+    """Every frame through its lens, as the encoder takes it."""
+    width, height = cameras.lens.size
+    frames = torch.empty(len(turns), height * 3 // 2, width, dtype=torch.uint8)
     lenses, zooms = cameras.frame_lens, bool(cameras.lens.batch_shape)
     view = View.of(lenses[0])
     images = panorama.frames(first, len(turns)) if panorama.is_video else None
@@ -272,7 +275,8 @@ def _pictures(
             image = next(images)
             pyramid = pyramid_of(image, *view.used(image.shape[1]), into=pyramid)
         assert pyramid is not None
-        yield look(pyramid, view, turn)
+        look_planes(pyramid, view, turn, frames[index])
+    return frames
 
 
 @lru_cache(maxsize=1)

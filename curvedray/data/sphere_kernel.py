@@ -20,22 +20,23 @@ def library() -> ctypes.CDLL | None:
     kernel = compiled(SOURCE, "sphere")
     if kernel is not None:
         kernel.sphere_copies.argtypes = [Pointer, Count, Count, Real, Pointer, Count, Pointer, Count]
-        kernel.sphere_look.argtypes = [*3 * [Pointer], Count, *2 * [Pointer], Count, Pointer, Count, Pointer]
+        seen, place = [*3 * [Pointer], Count, Count, Pointer], [Pointer, Count, Pointer, Count]
+        kernel.sphere_look.argtypes = [*seen, *place, Count, Pointer]
     return kernel
 
 
 def fill_atlas(
     kernel: ctypes.CDLL,
     image: UInt8[Tensor, "h w 3"],
-    block: int,
+    halvings: int,
     steepest: float,
-    atlas: Float[Tensor, "rows cols 4"],
+    atlas: UInt8[Tensor, "rows cols 4"],
     copies: Int64[Tensor, "l 3"],
 ) -> None:
-    """Every copy of an image, averaged, evened and bordered, into an atlas; the first from blocks of pixels."""
+    """Every copy of an image, averaged, evened and bordered, into an atlas; the first is the image halved so often."""
     image = image.contiguous()
     place = (atlas.data_ptr(), atlas.shape[1], copies.data_ptr(), len(copies))
-    kernel.sphere_copies(image.data_ptr(), image.shape[1], block, steepest, *place)
+    kernel.sphere_copies(image.data_ptr(), image.shape[1], halvings, steepest, *place)
 
 
 def look(
@@ -44,12 +45,16 @@ def look(
     fineness: Float[Tensor, "y x"],
     exists: Bool[Tensor, "y x"],
     rotation: Float[Tensor, "3 3"],
-    atlas: Float[Tensor, "rows cols 4"],
+    atlas: UInt8[Tensor, "rows cols 4"],
     copies: Int64[Tensor, "l 3"],
-) -> UInt8[Tensor, "y x 3"]:
-    out = torch.empty(*exists.shape, 3, dtype=torch.uint8)
-    given = [i.contiguous() for i in (rays, fineness, exists.to(torch.uint8), rotation.float())]
+    out: UInt8[Tensor, "..."],
+    planar: bool,
+) -> None:
+    """Fill `out` with colours (y x 3), or with planes as media/planes.py has them."""
+    height, width = exists.shape
+    assert out.is_contiguous()
+    assert out.numel() == (width * height * 3 // 2 if planar else width * height * 3)
+    given = [i.contiguous() for i in (rays, fineness, exists.view(torch.uint8), rotation.float())]
     rays_at, fineness_at, exists_at, rotation_at = (i.data_ptr() for i in given)
     place = (atlas.data_ptr(), atlas.shape[1], copies.data_ptr(), len(copies))
-    kernel.sphere_look(rays_at, fineness_at, exists_at, exists.numel(), rotation_at, *place, out.data_ptr())
-    return out
+    kernel.sphere_look(rays_at, fineness_at, exists_at, width, height, rotation_at, *place, planar, out.data_ptr())

@@ -20,6 +20,7 @@ from curvedray.cameras import Lens
 from curvedray.cameras.lens import pixel_centers
 from curvedray.cameras.sphere import angles_of, equirectangular_pixels
 from curvedray.data import sphere_kernel
+from curvedray.media.planes import planes_from_rgb
 
 STEEPEST = 1.3  # rows whose pixels crowd more than so many times are averaged along the row
 COARSE = 8  # pixels of an image per pixel at which its lens's footprint is worked out
@@ -33,7 +34,7 @@ class Pyramid:
     Colours come last: those of a pixel are fetched together.
     """
 
-    atlas: Float[Tensor, "rows cols 4"]
+    atlas: UInt8[Tensor, "rows cols 4"]
     copies: Int64[Tensor, "l 3"]  # width, height, and the row of the atlas where the border begins
 
 
@@ -99,16 +100,16 @@ def pyramid_of(
     tops = [sum((height >> i) + 2 for i in range(k)) for k in range(count + 1)]
     table = torch.tensor([(width >> k, height >> k, tops[k]) for k in range(count)])
     fits = into is not None and into.atlas.shape[:2] == (tops[-1], width + 2)
-    atlas = into.atlas if into is not None and fits else torch.zeros(tops[-1], width + 2, 4)
+    atlas = into.atlas if into is not None and fits else torch.zeros(tops[-1], width + 2, 4, dtype=torch.uint8)
     kernel = sphere_kernel.library() if compiled else None
     if kernel is not None:
-        sphere_kernel.fill_atlas(kernel, image, 1 << finest, STEEPEST, atlas, table)
+        sphere_kernel.fill_atlas(kernel, image, finest, STEEPEST, atlas, table)
         return Pyramid(atlas, table)
     level = F.avg_pool2d(image.movedim(-1, 0).float(), 1 << finest)
     for k, top in enumerate(tops[:-1]):
         level = F.avg_pool2d(level, 2) if k else level
         bordered = _bordered(_evened(level))
-        atlas[top : tops[k + 1], : bordered.shape[2], :3] = bordered.movedim(0, -1)
+        atlas[top : tops[k + 1], : bordered.shape[2], :3] = (bordered + 0.5).to(torch.uint8).movedim(0, -1)
     return Pyramid(atlas, table)
 
 
@@ -155,8 +156,10 @@ def look(
     """What the lens shows, turned so in the panorama; black where it has no ray."""
     kernel = sphere_kernel.library() if compiled else None
     if kernel is not None:
-        seen = (view.rays, view.fineness, view.exists, panorama_from_camera)
-        return sphere_kernel.look(kernel, *seen, pyramid.atlas, pyramid.copies)
+        out = torch.empty(*view.exists.shape, 3, dtype=torch.uint8)
+        seen = (view.rays, view.fineness, view.exists, panorama_from_camera, pyramid.atlas, pyramid.copies)
+        sphere_kernel.look(kernel, *seen, out, planar=False)
+        return out
     yaw, down = angles_of((panorama_from_camera.float() @ view.rays).T)
     places = (yaw.view(view.exists.shape), down.view(view.exists.shape))
     coarsest = len(pyramid.copies) - 1
@@ -168,6 +171,18 @@ def look(
     return (colours * view.exists[..., None] + 0.5).clamp_(0, 255).to(torch.uint8)
 
 
+def look_planes(
+    pyramid: Pyramid, view: View, panorama_from_camera: Float[Tensor, "3 3"], out: UInt8[Tensor, "p x"]
+) -> None:
+    """What `look` shows, as the encoder takes it (media/planes.py): colours are converted while they are at hand."""
+    kernel = sphere_kernel.library()
+    if kernel is None:
+        out.copy_(planes_from_rgb(look(pyramid, view, panorama_from_camera)))
+        return
+    seen = (view.rays, view.fineness, view.exists, panorama_from_camera, pyramid.atlas, pyramid.copies)
+    sphere_kernel.look(kernel, *seen, out, planar=True)
+
+
 def _fetched(pyramid: Pyramid, level: Tensor, yaw: Tensor, down: Tensor) -> Float[Tensor, "y x 3"]:
     """Bilinear in the copy of each pixel's level."""
     rows, cols, _ = pyramid.atlas.shape
@@ -175,7 +190,7 @@ def _fetched(pyramid: Pyramid, level: Tensor, yaw: Tensor, down: Tensor) -> Floa
     x = (yaw / (2 * math.pi) + 0.5) * width + 1
     y = (down / math.pi + 0.5) * height + top + 1
     place = torch.stack([x * (2 / cols) - 1, y * (2 / rows) - 1], -1)
-    found = F.grid_sample(pyramid.atlas.movedim(-1, 0)[None], place[None], align_corners=False)
+    found = F.grid_sample(pyramid.atlas.movedim(-1, 0)[None].float(), place[None], align_corners=False)
     return found[0, :3].movedim(0, -1)
 
 

@@ -10,9 +10,8 @@ KEY.json            what a metadata table would say of the clip: id, caption, ne
 import hashlib
 import json
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +21,9 @@ from curvedray.data.folders import FolderFootage
 from curvedray.data.layouts.metadata import record_of_row
 from curvedray.data.layouts.realestate import VIDEOS
 from curvedray.data.records import HELD_OUT, PATHS, AnyRecord, ClipRecord, FaultyRecord, Record
-from curvedray.data.shards import CLIPS_PER_SHARD, Packed, PackReport, index_packed, packed_files
+from curvedray.data.shards import CLIPS_PER_SHARD, Packed, PackReport, index_packed, pack_shards, packed_files
 from curvedray.data.tars import Sample, Shards, open_shards
-from curvedray.engine import HERE, Engine, run_jobs
+from curvedray.engine import HERE, Engine
 from curvedray.errors import InputError
 from curvedray.files import plain_name
 from curvedray.inputs import parsed_json
@@ -133,24 +132,10 @@ def pack_footage(
 ) -> PackReport:
     """A folder's clips as shards, files copied as they are; a clip that has no such files is left out and named."""
     records = source.records
-    jobs = [(f"{i // per_shard:06d}.tar", records[i : i + per_shard]) for i in range(0, len(records), per_shard)]
-    done = 0
-
-    def heard(number: int, packed: Packed) -> None:
-        nonlocal done
-        done += 1
-        tick(done, len(jobs))
-
-    tick(0, len(jobs))
-    return index_packed(folder, run_jobs(jobs, partial(_packer, folder), engine, done=heard), len(records))
+    return index_packed(folder, pack_shards(records, folder, per_shard, _pack_records, engine, tick), len(records))
 
 
-def _packer(folder: Path) -> Callable[[tuple[str, list[AnyRecord]]], Packed]:
-    return partial(_pack_once, folder=folder)
-
-
-def _pack_once(job: tuple[str, list[AnyRecord]], folder: Path) -> Packed:
-    name, records = job
+def _pack_records(name: str, records: Sequence[AnyRecord], folder: Path) -> Packed:
     files: list[tuple[str, bytes | Path]] = []
     notes: dict[str, dict[str, Any]] = {"said": {}, "prints": {}}
     skipped = []

@@ -19,7 +19,7 @@ from curvedray.formats import numpy_poses, realestate
 from curvedray.formats.build import gather, note, npy
 from curvedray.formats.lenses import chosen_lens, given_lens, image_size
 from curvedray.formats.source import Given, Node, Source
-from curvedray.inputs import parsed_json
+from curvedray.inputs import input_file, parsed_json
 
 UCPE_FRAMES = 81
 
@@ -100,15 +100,20 @@ def without_first_yaw(poses: Float[Tensor, "t 4 4"]) -> Float[Tensor, "t 4 4"]:
 def _near_depth(source: Source, clip: str | None, stem: str) -> float:
     """The near distance of `clip`, or of the clip that a pose file called <clip> or <clip>-<a>-<b> belongs to."""
     wanted = [clip] if clip else [stem, stem.rsplit("-", 2)[0]]
-    table = _near_depths(source.path, source.path.stat().st_mtime_ns)
+    table = near_distances(source.path)
     for name in wanted:
         if name in table:
             return table[name]
     return source.fail("", f"a line for the clip {wanted[-1]}", "none", "Name it with clip='video_id-clip_id'.")
 
 
+def near_distances(path: Path) -> dict[str, float]:
+    """PanShot's near_plane_depth-SPLIT.jsonl: near distances by `video_id-clip_id`, in the unit of the poses."""
+    return _near_distances(path, input_file(path, "near distances").stat().st_mtime_ns)
+
+
 @lru_cache(maxsize=4)  # a list of requests asks for every clip of a long file
-def _near_depths(path: Path, changed: int) -> dict[str, float]:
+def _near_distances(path: Path, changed: int) -> dict[str, float]:
     source, table = Source.open(path), {}
     for number, line in enumerate(source.text.splitlines(), 1):
         if line.strip():

@@ -58,21 +58,37 @@ def write_video(
     if path.suffix.lower() == ".gif":
         return write_gif(frames, path, fps, metadata=metadata)
     check_frames(frames)
-    rate = _rate(fps)
-    got = f"{frames.shape[2]} x {frames.shape[1]}"
-    if max(frames.shape[1:3]) > LONGEST_SIDE:
+    return _write(frames, False, path, fps, _comment(metadata), crf, preset)
+
+
+def write_planes(
+    frames: UInt8[Tensor, "t p w"], path: str | Path, fps: float = 16.0, *, crf: int = 16, preset: str = "medium"
+) -> Path:
+    """As `write_video`, of frames that are in the encoder's own form (`planes.py`): nothing is converted."""
+    return _write(frames, True, video_path(path), fps, "", crf, preset)
+
+
+def check_size(width: int, height: int) -> None:
+    """Refuse a size that H.264 and VP9 cannot have."""
+    got = f"{width} x {height}"
+    if max(width, height) > LONGEST_SIDE:
         raise InputError("video size", f"at most {LONGEST_SIDE} pixels per side, as H.264 and VP9 have", got)
-    if frames.shape[1] % 2 or frames.shape[2] % 2:
+    if width % 2 or height % 2:
         raise InputError("video size", "an even width and height, as H.264 and VP9 need", got, "Add or drop one pixel.")
+
+
+def _write(frames: Tensor, planar: bool, path: Path, fps: float, comment: str, crf: int, preset: str) -> Path:
+    rate = _rate(fps)
+    check_size(frames.shape[2], frames.shape[1] * 2 // 3 if planar else frames.shape[1])
     with whole_file(path) as temporary:
         try:
-            _encode(frames, temporary, rate, _comment(metadata), crf, preset)
+            _encode(frames, planar, temporary, rate, comment, crf, preset)
         except (ValueError, RuntimeError, LookupError) as error:  # FFmpeg's; what the disk refuses is an OSError
             raise InputError(str(path), "a video that FFmpeg can encode", first_line(error)) from error
     return path
 
 
-def _encode(frames: Tensor, path: Path, rate: Fraction, comment: str, crf: int, preset: str) -> None:
+def _encode(frames: Tensor, planar: bool, path: Path, rate: Fraction, comment: str, crf: int, preset: str) -> None:
     import av
     from av.video.reformatter import ColorRange, Colorspace
 
@@ -87,14 +103,16 @@ def _encode(frames: Tensor, path: Path, rate: Fraction, comment: str, crf: int, 
         if comment:
             container.metadata["comment"] = comment
         stream = container.add_stream(encoder, rate=rate, options=options)
-        stream.width, stream.height, stream.pix_fmt = frames.shape[2], frames.shape[1], "yuv420p"
+        stream.width, stream.height = frames.shape[2], frames.shape[1] * 2 // 3 if planar else frames.shape[1]
+        stream.pix_fmt = "yuv420p"
         codec = stream.codec_context
         codec.thread_count = 1
         codec.colorspace = codec.color_primaries = codec.color_trc = Colorspace.ITU709
         codec.color_range = ColorRange.MPEG
         for index, frame in enumerate(frames.cpu().contiguous()):
-            picture = av.VideoFrame.from_ndarray(frame.numpy(), format="rgb24")
-            picture = picture.reformat(format="yuv420p", dst_colorspace=Colorspace.ITU709)
+            picture = av.VideoFrame.from_ndarray(frame.numpy(), format="yuv420p" if planar else "rgb24")
+            if not planar:
+                picture = picture.reformat(format="yuv420p", dst_colorspace=Colorspace.ITU709)
             picture.pts, picture.time_base = index, 1 / rate
             container.mux(stream.encode(picture))
         container.mux(stream.encode(None))

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from curvedray.errors import InputError
 from curvedray.files import write_tensors, writing
 from curvedray.inputs import read_json, reading
+from curvedray.training.sharding import split_like, whole
 
 log = logging.getLogger(__name__)
 STATE = "state.json"  # written last: the other files' checksums, the step, the recipe
@@ -54,6 +55,7 @@ def save_checkpoint(
 
     Several processes may write it together, each its `share` of the tensors (its number, and how many there are): the
     first makes the folder and, when all have written, gives it its name. They `wait` for one another in between.
+    Tensors that are split over the processes are gathered, one after another.
     """
     rank, count = share
     path = folder / f"step-{checkpoint.step:06d}"
@@ -68,9 +70,13 @@ def save_checkpoint(
             wait()
             sums = {}
             for name in PARTS:
-                tensors = sorted(getattr(checkpoint, name).items())[rank::count]
+                own = {}
+                for index, (key, tensor) in enumerate(sorted(getattr(checkpoint, name).items())):
+                    gathered = whole(tensor.detach())
+                    if index % count == rank:
+                        own[key] = gathered.cpu().contiguous()
                 file = unfinished / _part_file(name, rank, count)
-                save_file({key: x.detach().cpu().contiguous() for key, x in tensors}, file)
+                save_file(own, file)
                 sums[file.name] = _on_disk(file)
             wait()
             if rank == 0:
@@ -202,4 +208,4 @@ def restore_optimisers(
         weight, _, key = name.rpartition(":")
         parameter = by_name[weight]
         # AdamW keeps its step count on the CPU, whatever the weight's device.
-        owner[parameter].state[parameter][key] = tensor if tensor.ndim == 0 else tensor.to(parameter.device)
+        owner[parameter].state[parameter][key] = tensor if tensor.ndim == 0 else split_like(tensor, parameter)

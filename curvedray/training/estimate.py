@@ -20,7 +20,7 @@ from curvedray.training.objective import batch_in_view, draw, losses, total_loss
 from curvedray.training.optimiser import build_optimisers
 from curvedray.training.process import Process
 from curvedray.training.recipe import Recipe
-from curvedray.training.sharding import held_bytes
+from curvedray.training.sharding import gathered_weights, held_bytes
 from curvedray.training.start import new_adapter
 from curvedray.training.validate import NOISE_LEVELS
 from curvedray.training.work import Work
@@ -76,6 +76,11 @@ def estimate(recipe: Recipe, model: VideoModel, shape: VideoShape, process: Proc
     trained = parameter_count(adapter if adapter is not None else transformer)
     frozen = parameter_count(transformer) if adapter is not None else 0
     state = trained * 4 * (4 if recipe.ema else 3)  # weights, what AdamW remembers twice over, the average
+    processes = process.count if process.shards else 1
+    if frozen:
+        held = held_bytes(transformer, processes) + state + trained * 4
+    else:  # all of it is split, gradients too
+        held = (state + trained * 4) / processes + 4 * gathered_weights(transformer) * (processes > 1)
     return Estimate(
         grid.tokens,
         frozen,
@@ -83,10 +88,7 @@ def estimate(recipe: Recipe, model: VideoModel, shape: VideoShape, process: Proc
         operations * recipe.batch,
         seconds,
         seconds * (recipe.steps + validations) / 3600,
-        (held_bytes(transformer, process.count if process.shards else 1) if frozen else 0)
-        + state
-        + trained * 4
-        + kept_bytes(recipe, transformer, grid, process.clips_per_pass),
+        held + kept_bytes(recipe, transformer, grid, process.clips_per_pass),
         float(recipe.keep * state),
         timed,
     )

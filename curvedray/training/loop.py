@@ -38,6 +38,7 @@ from curvedray.training.objective import batch_in_view, losses, total_loss
 from curvedray.training.optimiser import build_optimisers, learning_rate
 from curvedray.training.process import Process
 from curvedray.training.recipe import Recipe
+from curvedray.training.sharding import is_split, split_again, split_like, whole, whole_weights
 from curvedray.training.start import (
     checkpoint_to_resume,
     circumstances,
@@ -98,6 +99,8 @@ def _train(
     grid = model.grid_for(shape.frames, shape.height, shape.width)
     latent_shape = model.latent_shape(grid)
     adapter, trained = what_is_trained(recipe, model, fresh=checkpoint is None)
+    if checkpoint is not None:
+        trained.load_state_dict(checkpoint.weights)
     process.shard(model.transformer)
     names = {parameter: name for name, parameter in trained.named_parameters()}
     parameters = list(names)
@@ -105,9 +108,8 @@ def _train(
     average = {name: p.detach().clone() for p, name in names.items()} if recipe.ema else {}
     now = circumstances(process, clips)
     if checkpoint is not None:
-        trained.load_state_dict(checkpoint.weights)
         restore_optimisers(optimisers, names, checkpoint.optimiser)
-        average = {name: tensor.to(process.device) for name, tensor in checkpoint.average.items()}
+        average = {name: split_like(checkpoint.average[name], average[name]) for name in sorted(average)}
         if process.is_first:
             remove_old(out / "checkpoints", first, recipe.keep)  # a kill may have come before it
             for note in notes_on_resuming(checkpoint, recipe, now):
@@ -161,7 +163,7 @@ def _train(
                     (loss / recipe.accumulate).backward()
                 sums[:2] += torch.stack([flow.detach().mean(), radial.detach().mean()]) / recipe.accumulate
             process.average_gradients(parameters)
-            norm = torch.nn.utils.clip_grad_norm_(parameters, recipe.optimiser.clip)
+            norm = whole(torch.nn.utils.clip_grad_norm_(parameters, recipe.optimiser.clip))
             sums[2] = float(asked.stop)
             mean_flow, mean_radial, stop = process.mean(sums).tolist()
             total = mean_flow + recipe.radial_weight * mean_radial
@@ -186,9 +188,12 @@ def _train(
                 validate_at(done)
 
     finished = saved == recipe.steps
-    if finished and process.is_first:
-        with averaged(trained, average), writing(f"weights in {out}", RESUME):
-            _save_weights(recipe, model, adapter, out)
+    if finished and (process.is_first or process.shards):
+        with averaged(trained, average), whole_weights(trained, keep=process.is_first):
+            if process.is_first:
+                with writing(f"weights in {out}", RESUME):
+                    _save_weights(recipe, model, adapter, out)
+        process.wait()
     process.finish()
     weights = _weights_path(model, adapter, out) if finished else None
     return Result(first, saved, log.recent_loss, weights, len(skipped), *log.timing())
@@ -258,14 +263,24 @@ def _update_average(average: dict[str, Tensor], names: dict[nn.Parameter, str], 
 @contextmanager
 def averaged(module: nn.Module, average: dict[str, Tensor]) -> Iterator[None]:
     """The averaged weights in place of the trained ones, while the block lasts."""
-    own = {name: parameter.data for name, parameter in module.named_parameters()}
+    split_again(module)
+    parameters = {name: parameter for name, parameter in module.named_parameters() if name in average}
+    own = {name: p.data.clone() if is_split(p) else p.data for name, p in parameters.items()}
     try:
-        for name, parameter in module.named_parameters():
-            parameter.data = average.get(name, own[name])
+        _set_weights(parameters, average)
         yield
     finally:
-        for name, parameter in module.named_parameters():
-            parameter.data = own[name]
+        split_again(module)
+        _set_weights(parameters, own)
+
+
+@torch.no_grad()
+def _set_weights(parameters: dict[str, nn.Parameter], tensors: dict[str, Tensor]) -> None:
+    for name, parameter in parameters.items():
+        if is_split(parameter):  # FSDP2 gathers from the memory it knows
+            parameter.copy_(tensors[name])
+        else:
+            parameter.data = tensors[name]
 
 
 def _weights_path(model: VideoModel, adapter: Adapter | None, out: Path) -> Path:

@@ -10,6 +10,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from curvedray.training.sharding import split_like, whole
+
 QUINTIC = (3.4445, -4.7750, 2.0315)  # of the iteration; chosen for speed near zero, so values end in [0.7, 1.2]
 
 
@@ -43,6 +45,7 @@ class Muon(torch.optim.Optimizer):
                 if not state:
                     state["momentum"] = torch.zeros_like(parameter)
                 momentum = state["momentum"].lerp_(parameter.grad, 1 - group["momentum"])
-                update = orthogonal(parameter.grad.lerp(momentum, group["momentum"]))
+                # Orthogonality is of a whole matrix: one that is split over processes is gathered for it.
+                update = orthogonal(whole(parameter.grad.lerp(momentum, group["momentum"])))
                 parameter.mul_(1 - group["lr"] * group["weight_decay"])
-                parameter.add_(update, alpha=-group["lr"] * 0.2 * max(parameter.shape) ** 0.5)
+                parameter.add_(split_like(update, parameter), alpha=-group["lr"] * 0.2 * max(parameter.shape) ** 0.5)

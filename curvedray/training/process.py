@@ -22,7 +22,7 @@ from curvedray.errors import InputError
 from curvedray.extras import needed
 from curvedray.inputs import first_line
 from curvedray.training.recipe import Recipe
-from curvedray.training.sharding import shard_backbone
+from curvedray.training.sharding import is_split, shard_backbone
 
 # What gloo and NCCL say when the process at the other end is gone.
 GONE = re.compile("[Cc]onnection (closed|reset|refused)|Broken pipe|gloo|NCCL|[Nn]ccl|Timed out waiting")
@@ -34,7 +34,7 @@ class Process:
     def __init__(self, recipe: Recipe, out: Path, tracker: Any = None, shard: bool = False):
         """`tracker` is the name of one that accelerate knows, or a GeneralTracker of your own.
 
-        `shard` splits the frozen backbone over the processes; `accelerate launch --use_fsdp` asks for the same.
+        `shard` splits the backbone over the processes; `accelerate launch --use_fsdp` asks for the same.
         """
         needed("accelerate")
         from accelerate import Accelerator
@@ -67,8 +67,6 @@ class Process:
             raise InputError("batch", "a number that processes x accumulate divides", got)
         self.clips_per_pass = recipe.batch // passes
         asked = shard or os.environ.get("ACCELERATE_USE_FSDP", "false").lower() == "true"
-        if asked and recipe.what != "adapter":
-            raise InputError("--shard", "a recipe that trains an adapter beside a frozen backbone", recipe.what)
         self.shards = asked and self.count > 1  # one process has all of it anyway
 
     def slots(self, part: int) -> range:
@@ -81,7 +79,7 @@ class Process:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bf16")
 
     def shard(self, transformer: nn.Module) -> None:
-        """Split the frozen backbone, where that was asked for."""
+        """Split the backbone, where that was asked for."""
         if self.shards:
             shard_backbone(transformer, self.device, self.count)
 
@@ -111,13 +109,16 @@ class Process:
         return bool(self.mean(said)[0] > 0)
 
     def average_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
-        """Every process gets the mean gradient; a weight that was not used has a gradient of zero."""
+        """Every process gets the mean gradient; a weight that was not used has a gradient of zero.
+
+        Of a weight that is split each has its share of the mean already: FSDP2 averages in backward.
+        """
         for parameter in parameters:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
-        if self.count == 1:
+        gradients = [p.grad for p in parameters if p.grad is not None and not is_split(p)]
+        if self.count == 1 or not gradients:
             return
-        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
         flat = self.accelerator.reduce(torch.cat([i.flatten() for i in gradients]), "mean")
         for gradient, part in zip(gradients, flat.split([i.numel() for i in gradients]), strict=True):
             gradient.copy_(part.view_as(gradient))

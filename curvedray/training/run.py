@@ -34,8 +34,8 @@ def train(
 
     The recipe may be a name (`curvedray train --list` has them all), with `changes` such as {"steps": 500,
     "adapter.breakpoints": 3, "data.source": "footage"}. `resume` goes on from the newest whole checkpoint. `tick(done,
-    total, words)` hears of every step, `say` of what happens. `shard` splits the frozen backbone over the processes
-    that a launcher started.
+    total, words)` hears of every step, `say` of what happens. `shard` splits the backbone over the processes that a
+    launcher started.
     """
     chosen = changed(recipe_named(recipe) if isinstance(recipe, str) else recipe, changes or {})
     check_source(chosen.data)

@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import pycolmap
 import pytest
 import torch
 
@@ -165,7 +166,6 @@ def test_double_sphere_and_mei():
 
 
 def test_eucm_against_pycolmap():
-    pycolmap = pytest.importorskip("pycolmap")
     numbers = [300.0, 310.0, 400.0, 230.0, 0.6, 1.2]
     camera = pycolmap.Camera(model="EUCM", width=SIZE[0], height=SIZE[1], params=numbers)
     points = fibonacci_lattice(RAYS, math.radians(80))
@@ -175,7 +175,6 @@ def test_eucm_against_pycolmap():
 
 
 def test_opencv_fisheye_against_pycolmap():
-    pycolmap = pytest.importorskip("pycolmap")
     numbers = [300.0, 310.0, 400.0, 230.0, 0.01, -0.02, 0.003, -0.0004]
     camera = pycolmap.Camera(model="OPENCV_FISHEYE", width=SIZE[0], height=SIZE[1], params=numbers)
     points = fibonacci_lattice(RAYS, math.radians(70))

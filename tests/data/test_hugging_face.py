@@ -1,5 +1,6 @@
 """Hugging Face datasets: rows with bytes or paths are clips, saved or as parquet."""
 
+import datasets
 import pytest
 import torch
 from tiny import footage
@@ -8,8 +9,6 @@ from curvedray.data.check import check_clips
 from curvedray.data.folders import FolderFootage
 from curvedray.formats import write_cameras
 from curvedray.media.video import write_video
-
-datasets = pytest.importorskip("datasets")
 
 
 def rows(folder, paths):

@@ -11,7 +11,7 @@ import numpy as np
 import originals
 import pytest
 import torch
-from originals import CX, CY, FRAMES, FX, FY, HEIGHT, WIDTH, truth
+from originals import CX, CY, DEPTH_HEIGHT, DEPTH_WIDTH, FRAMES, FX, FY, HEIGHT, WIDTH, truth
 
 from curvedray.cameras import Cameras, Lens, inverse_pose
 from curvedray.cameras.other_lens_models import Mei
@@ -66,6 +66,38 @@ def test_known_points_are_seen_where_the_data_set_says(tmp_path, layout, write, 
         assert (one.video[2] == originals.picture(2)).all()
     rows = list(check_clips(source))
     assert all("no caption" in p or "no near distance" in p for row in rows for p in row.problems), rows[0].problems
+
+
+@pytest.mark.parametrize("write", [originals.scannetpp_iphone, originals.arkitscenes])
+def test_what_a_depth_sensor_saw_lies_on_the_wall_it_saw(tmp_path, write):
+    """Every distance along its own ray, from its own camera, ends on the wall; and what is not known stays so."""
+    write(tmp_path, truth())
+    one = FolderFootage(tmp_path, frames=FRAMES)[0]
+    assert one.radial is not None
+    assert (one.radial.unit, one.radial.radius.shape) == ("metric", (FRAMES, DEPTH_HEIGHT, DEPTH_WIDTH))
+    rays, _ = one.cameras.frame_lens.resized(DEPTH_WIDTH, DEPTH_HEIGHT).rays()
+    poses = one.cameras.world_from_camera
+    places = torch.einsum("tij,tyxj->tyxi", poses[:, :3, :3], rays * one.radial.radius[..., None])
+    ahead = (places + poses[:, None, None, :3, 3])[..., 2]  # the world's own y, in which the wall stands
+    unknown = torch.zeros(DEPTH_HEIGHT, DEPTH_WIDTH, dtype=torch.bool)
+    unknown[originals.BLIND] = True
+    unknown[0, 0] = write is originals.arkitscenes  # of low confidence
+    assert (one.radial.valid == ~unknown).all()
+    assert (ahead[one.radial.valid] - originals.WALL).abs().max() < 2e-3  # millimetres were stored
+
+
+def test_a_frame_without_a_depth_has_no_distances_and_another_size_is_named(tmp_path):
+    originals.scannetpp_iphone(tmp_path, truth())
+    folder = tmp_path / "0a5c013435" / "iphone" / "depth"
+    (folder / "frame_000002.png").unlink()
+    radial = FolderFootage(tmp_path, frames=FRAMES)[0].radial
+    assert radial is not None
+    assert radial.valid.flatten(1).any(1).tolist() == [True, True, False, True, True]
+    originals.Image.fromarray(np.ones((3, 4), np.uint16)).save(folder / "frame_000003.png")
+    with pytest.raises(InputError, match=r"frame_000003\.png"):
+        FolderFootage(tmp_path, frames=FRAMES)[0]
+    shutil.rmtree(folder)
+    assert FolderFootage(tmp_path, frames=FRAMES)[0].radial is None
 
 
 @pytest.mark.parametrize(("layout", "write"), [row[:2] for row in UPRIGHT[:2]], ids=IDS[:2])

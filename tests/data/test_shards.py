@@ -7,6 +7,7 @@ import tarfile
 
 import pytest
 import torch
+import webdataset as wds
 from tiny import TinyFootage, TinyModel
 
 from curvedray.data.cache import CachedClips, build_cache
@@ -210,7 +211,6 @@ def test_shards_of_others_need_a_video_a_camera_file_and_a_caption(footage, tmp_
 
 
 def test_webdataset_reads_our_shards_and_we_read_its(made, footage, tmp_path):
-    wds = pytest.importorskip("webdataset")
     ours = wds.WebDataset([str(path) for path in sorted((made / "shards").glob("*.tar"))], shardshuffle=False)
     keys = [sample["__key__"] for sample in ours]
     found = open_shards(str(made / "shards"))

@@ -234,7 +234,6 @@ def test_too_few_frames_and_too_few_panoramas_are_sentences(panoramas, tmp_path)
 
 @pytest.mark.slow
 def test_workers_on_ray_take_the_same_clips(panoramas, tmp_path):
-    pytest.importorskip("ray")
     found = find_panoramas(panoramas)
     for name, engine in (("here", Engine()), ("ray", Engine("ray", workers=2))):
         report = shoot(plan_shots(found, 4, tmp_path / name, SHAPE), tmp_path / name, engine=engine)

@@ -11,7 +11,8 @@ from curvedray.cameras import Lens
 from curvedray.cameras.named_lenses import named_lens
 from curvedray.cameras.sphere import equirectangular_rays
 from curvedray.data import sphere_kernel
-from curvedray.data.sphere_pyramid import View, distances_seen, look, pyramid_of
+from curvedray.data.sphere_pyramid import View, distances_seen, look, look_planes, pyramid_of
+from curvedray.media.planes import planes_from_rgb
 from curvedray.moves.trajectory import trajectory
 from curvedray.world.panorama import panorama_frames
 from curvedray.world.raycast import render
@@ -136,7 +137,12 @@ def test_the_compiled_work_is_its_twins(name):
     for finest in (0, 1):
         fast, slow = (pyramid_of(panorama, finest, 4, compiled=i) for i in (True, False))
         assert fast.copies.tolist() == slow.copies.tolist()
-        torch.testing.assert_close(fast.atlas, slow.atlas, atol=2e-3, rtol=0)
+        apart = (fast.atlas.int() - slow.atlas.int()).abs()
+        assert apart.max() <= 2  # each copy is made of whole numbers, of the one before it
+        assert apart.float().mean() < 0.2
         seen = [look(slow, view, turn, compiled=i).int() for i in (True, False)]
         assert (seen[0] - seen[1]).abs().max() <= 1
         assert (seen[0] != seen[1]).float().mean() < 0.01
+        planes = torch.empty(66, 60, dtype=torch.uint8)
+        look_planes(slow, view, turn, planes)
+        assert torch.equal(planes, planes_from_rgb(seen[0].to(torch.uint8)))

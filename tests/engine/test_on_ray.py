@@ -8,13 +8,13 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import ray
 from ray_jobs import open_broken, open_deadly, open_refusing, open_squares, open_warning
 
 from curvedray.engine import HERE, Engine, run_jobs
 from curvedray.errors import InputError
 
 pytestmark = pytest.mark.slow
-ray = pytest.importorskip("ray")
 TWO = Engine("ray", workers=2)
 
 

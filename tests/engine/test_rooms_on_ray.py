@@ -5,12 +5,12 @@ import os
 from pathlib import Path
 
 import pytest
+import ray
 from typer.testing import CliRunner
 
 from curvedray.cli import app
 
 pytestmark = pytest.mark.slow
-ray = pytest.importorskip("ray")
 
 
 @pytest.fixture(scope="module")

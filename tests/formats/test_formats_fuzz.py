@@ -124,7 +124,6 @@ def test_noise_is_refused(name, tmp_path):
 
 @pytest.mark.parametrize("text", [True, False])
 def test_a_damaged_colmap_model_is_read_or_refused(text, tmp_path):
-    pytest.importorskip("pycolmap")
     chance, model = random.Random(0), tmp_path / "model"
     write_cameras(cameras(xi=1.2), model, "colmap", text=text)
     assert survives(read_cameras, model)

@@ -298,7 +298,6 @@ def test_a_request_with_realestate10k_poses_gives_ucpes_cameras(tmp_path, caplog
 
 
 def test_colmap_images_that_differ_by_a_few_pixels_take_one_size(tmp_path):
-    pytest.importorskip("pycolmap")
     written(tmp_path, "cameras.txt", "1 PINHOLE 640 480 500 500 320 240\n2 PINHOLE 643 481 500 500 321.5 240.5\n")
     written(tmp_path, "images.txt", "1 1 0 0 0 0 0 0 1 a.png\n\n2 1 0 0 0 0 0 0 2 b.png\n\n")
     written(tmp_path, "points3D.txt", "")
@@ -310,7 +309,6 @@ def test_colmap_images_that_differ_by_a_few_pixels_take_one_size(tmp_path):
 
 
 def test_a_lens_that_overrules_is_not_fitted(tmp_path, caplog):
-    pytest.importorskip("pycolmap")
     written(tmp_path, "cameras.txt", "1 OPENCV 640 480 500 500 320 240 -90 4000 3 3\n")
     written(tmp_path, "images.txt", "1 1 0 0 0 0 0 0 1 a.png\n\n")
     written(tmp_path, "points3D.txt", "")

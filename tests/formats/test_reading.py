@@ -100,7 +100,6 @@ def test_pipes_and_devices_are_refused_at_once(tmp_path):
 
 
 def test_a_pipe_in_a_colmap_model_is_refused_at_once(tmp_path):
-    pytest.importorskip("pycolmap")
     write_cameras(simple(), tmp_path / "model", "colmap", text=True)
     (tmp_path / "model" / "points3D.txt").unlink()
     os.mkfifo(tmp_path / "model" / "points3D.txt")

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
+from tiny import footage
 from train_tiny import loss_lines, run, same_run, step_records, weights
 
-from curvedray.errors import InputError
+from curvedray.training.log import log_records
 
 pytestmark = pytest.mark.slow
 CONSTANT = ["decay=constant", "warmup=0"]
@@ -25,6 +27,10 @@ def launched(out, *words, processes=2, check=True, **more):
     done = subprocess.run([*command, str(out), *words], env=environment, capture_output=True, text=True, timeout=600)
     assert not check or done.returncode == 0, done.stderr[-3000:]
     return done
+
+
+def validations(out):
+    return [record["validation"] for record in log_records(out / "log.jsonl") if "validation" in record]
 
 
 @pytest.fixture(scope="module")
@@ -64,15 +70,7 @@ def test_checkpointed_gradients_and_bf16_split_as_whole(tmp_path):
 def test_a_split_run_validates_in_all_processes_and_writes_in_one(tmp_path):
     launched(tmp_path / "split", "--shard", "--validate", "steps=2", "every.validate=2")
     launched(tmp_path / "whole", "--validate", "steps=2", "every.validate=2", processes=1)
-    found = [
-        [
-            json.loads(line)["validation"]
-            for line in (out / "log.jsonl").read_text().splitlines()
-            if "validation" in line
-        ]
-        for out in (tmp_path / "split", tmp_path / "whole")
-    ]
-    assert found[0] == pytest.approx(found[1], rel=1e-5)
+    assert validations(tmp_path / "split") == pytest.approx(validations(tmp_path / "whole"), rel=1e-5)
     assert len(list((tmp_path / "split" / "validation").glob("step-*/*.mp4"))) == 2
 
 
@@ -115,9 +113,58 @@ def test_two_nodes_meet_by_rendezvous(two, tmp_path):
     same_run(tmp_path, two)
 
 
-def test_a_backbone_that_is_trained_is_not_split(tmp_path):
-    with pytest.raises(InputError, match="frozen backbone"):
-        run(tmp_path, ["what=backbone"], shard=True)
+BACKBONE = ["what=backbone", "steps=6", "lr=1e-3", *CONSTANT]
+
+
+@pytest.fixture(scope="module")
+def trained_backbone(tmp_path_factory):
+    """Two processes that train the backbone, split: weights, gradients, optimiser and average; and validate it."""
+    out = tmp_path_factory.mktemp("backbone")
+    launched(out, "--shard", "--validate", *BACKBONE, "every.validate=3")
+    return out
+
+
+def test_a_backbone_that_is_trained_is_split_and_trains_as_in_one_process(trained_backbone, tmp_path):
+    """Losses, validation by the average, and the weights: those of one process but for rounding."""
+    run(tmp_path, [*BACKBONE, "every.validate=3"], validation=[footage(9)])
+    for (_, a, _), (_, b, _) in zip(loss_lines(trained_backbone), loss_lines(tmp_path), strict=True):
+        assert a == pytest.approx(b, rel=2e-3)
+    assert validations(trained_backbone) == pytest.approx(validations(tmp_path), rel=2e-3)
+    assert len(validations(tmp_path)) == 3
+    split, alone = weights(trained_backbone), weights(tmp_path)
+    assert {name: tensor.shape for name, tensor in split.items()} == {n: tensor.shape for n, tensor in alone.items()}
+    for name, tensor in alone.items():
+        torch.testing.assert_close(split[name], tensor, atol=1e-3, rtol=1e-2)
+    latest = max((trained_backbone / "checkpoints").glob("step-*"))
+    halves = [load_file(file) for file in sorted(latest.glob("weights-*-of-00002.safetensors"))]
+    assert not halves[0].keys() & halves[1].keys()
+    assert {name: tensor.shape for half in halves for name, tensor in half.items()} == {
+        name: tensor.shape for name, tensor in alone.items()
+    }
+
+
+def test_a_split_backbone_killed_in_training_goes_on_bit_for_bit(trained_backbone, tmp_path):
+    words = ["--shard", "--validate", *BACKBONE, "every.validate=3"]
+    assert launched(tmp_path, *words, "--dies-at=1:5", check=False).returncode != 0
+    assert not (tmp_path / "transformer.safetensors").exists()
+    launched(tmp_path, *words, "--resume")
+    same_run(tmp_path, trained_backbone)
+    assert validations(tmp_path) == validations(trained_backbone)
+
+
+def test_a_trained_backbone_goes_from_one_process_to_two_and_back(tmp_path):
+    """By Muon, which needs whole matrices, and with two passes per step."""
+    muon = ["what=backbone", "optimiser.kind=muon", "lr=1e-3", "batch=4", "accumulate=2", *CONSTANT]
+    run(tmp_path / "whole", [*muon, "steps=6"])
+    out = tmp_path / "moved"
+    run(out, [*muon, "steps=2"])
+    launched(out, "--resume", "--shard", *muon, "steps=4")
+    run(out, [*muon, "steps=6"], resume=True)
+    moved, alone = loss_lines(out), loss_lines(tmp_path / "whole")
+    assert [step for step, _, _ in moved] == list(range(6))
+    assert moved[:2] == alone[:2]
+    for (_, a, _), (_, b, _) in zip(moved, alone, strict=True):
+        assert a == pytest.approx(b, rel=5e-3)
 
 
 def test_weights_of_every_process_count_are_one_file(two, whole):

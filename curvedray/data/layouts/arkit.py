@@ -3,10 +3,11 @@
     SCENE/lowres_wide/SCENE_305.377.png                 frames, named by their time in seconds
     SCENE/lowres_wide_intrinsics/SCENE_305.377.pincam   width height fx fy cx cy
     SCENE/lowres_wide.traj                              time, axis-angle, translation: camera_from_world; metres, z up
-    SCENE/lowres_depth/SCENE_305.377.png                millimetres along the axis
+    SCENE/lowres_depth/SCENE_305.377.png                millimetres along the axis, 16 bits; 0 is not known
+    SCENE/confidence/SCENE_305.377.png                  how sure the sensor was: 0 low, 1 medium, 2 high
 
 The track has fewer entries than the video has frames: a frame at whose time there is none has no camera, and is left
-out.
+out. Distances of low confidence are not used.
 """
 
 from bisect import bisect_left
@@ -29,7 +30,9 @@ from curvedray.inputs import read_text, reading
 
 NEAR_IN_TIME = 0.005  # seconds, as its own loader takes it
 FPS = 10.0  # of the track
-FRAMES, LENSES, TRACK, DEPTH = "lowres_wide", "lowres_wide_intrinsics", "lowres_wide.traj", "lowres_depth"
+FRAMES, LENSES, TRACK = "lowres_wide", "lowres_wide_intrinsics", "lowres_wide.traj"
+DEPTH, CONFIDENCE = "lowres_depth", "confidence"
+MILLIMETRES = 0.001
 
 
 @dataclass(frozen=True)
@@ -105,13 +108,13 @@ def _clips(scene: Path, frames: int | None, split: str) -> list[AnyRecord]:
     records: list[AnyRecord] = []
     for part in windows(len(known), frames):
         chosen = [known[i] for i in part]
-        depths = tuple(scene / DEPTH / file.name for file in chosen)
+        depths, sure = ([scene / folder / file.name for file in chosen] for folder in (DEPTH, CONFIDENCE))
         records.append(
             ClipRecord(
                 f"{scene.name}-{part[0]:05d}",
                 tuple(chosen),
                 ArkitCameras(scene, tuple(file.stem for file in chosen)),
-                radial=DepthFrames(depths, 0.001) if all(i.is_file() for i in depths) else None,
+                radial=DepthFrames.found(depths, MILLIMETRES, sure),
                 split=split,
                 source=scene.name,
             )

@@ -7,7 +7,7 @@ from curvedray.data.layouts.realestate import VIDEOS
 from curvedray.data.records import AnyRecord, FaultyRecord, Record
 from curvedray.data.tables import loose_rows, number_value, table_rows, text_value
 from curvedray.errors import InputError
-from curvedray.inputs import reading
+from curvedray.formats.panshot import near_distances
 
 
 def panshot_records(folder: Path, frames: int | None) -> list[AnyRecord]:
@@ -30,7 +30,7 @@ def _released(folder: Path, split: str) -> list[AnyRecord]:
     depths: dict[str, float] = {}
     for base in (folder / "PanFlow", root.parent / "PanFlow", root):
         if (base / f"near_plane_depth-{split}.jsonl").is_file():
-            depths = _near_depths(base / f"near_plane_depth-{split}.jsonl")
+            depths = near_distances(base / f"near_plane_depth-{split}.jsonl")
             break
     records: list[AnyRecord] = []
     for meta in sorted((root / f"meta-{split}").glob("*.json")):
@@ -77,7 +77,7 @@ def _requested(folder: Path) -> list[AnyRecord]:
     near: dict[str, float] = {}
     splits: dict[str, str] = {}
     for path in sorted(folder.rglob("near_plane_depth-*.jsonl")) if rows else ():
-        depths = _near_depths(path)
+        depths = near_distances(path)
         near |= depths
         splits |= dict.fromkeys(depths, split_of_name(path))
     videos = {path.stem: path for path in sorted(folder.rglob("*")) if path.suffix.lower() in VIDEOS}
@@ -104,15 +104,3 @@ def _requested(folder: Path) -> list[AnyRecord]:
         else:
             records.append(record)
     return records
-
-
-def _near_depths(path: Path) -> dict[str, float]:
-    """Near depths by `video_id-clip_id`."""
-    depths = {}
-    for number, row in enumerate(table_rows(path), 1):
-        if isinstance(row, InputError):
-            raise row
-        with reading(f"{path.name} row {number}", "video_id, clip_id and near_depth"):
-            key = f"{row['video_id']}-{row['clip_id']}"
-            depths[key] = number_value(row["near_depth"], f"{path.name} row {number}: near_depth")
-    return depths

@@ -1,7 +1,8 @@
 """ScanNet++: a DSLR's fisheye images and a phone's video, both in the world of a laser scan: metres, z up.
 
 SCENE/dslr/nerfstudio/transforms.json, SCENE/dslr/resized_images/DSC00001.JPG
-SCENE/iphone/pose_intrinsic_imu.json, SCENE/iphone/rgb/frame_000000.jpg (or rgb.mkv or rgb.mp4), SCENE/iphone/depth
+SCENE/iphone/pose_intrinsic_imu.json, SCENE/iphone/rgb/frame_000000.jpg (or rgb.mkv or rgb.mp4)
+SCENE/iphone/depth/frame_000000.png, millimetres along the axis in 16 bits; 0 is not known
 """
 
 from dataclasses import dataclass
@@ -111,13 +112,13 @@ def _iphone(scene: Path, frames: int | None) -> list[AnyRecord]:
     records: list[AnyRecord] = []
     for part in windows(len(known), frames):
         chosen = [known[i] for i in part]
-        depths = tuple(scene / "iphone" / "depth" / f"{file.stem}.png" for file in chosen)
+        depths = [scene / "iphone" / "depth" / f"{file.stem}.png" for file in chosen]
         records.append(
             ClipRecord(
                 f"{scene.name}-iphone-{part[0]:05d}",
                 tuple(chosen),
                 PhoneCameras(path, tuple(file.stem for file in chosen)),
-                radial=DepthFrames(depths, MILLIMETRES) if all(i.is_file() for i in depths) else None,
+                radial=DepthFrames.found(depths, MILLIMETRES),
                 source=scene.name,
             )
         )

@@ -24,7 +24,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def playwright() -> Iterator[Any]:
-    sync_api = pytest.importorskip("playwright.sync_api", reason="no Playwright: pip install 'curvedray[dev]'")
+    from playwright import sync_api
+
     if find_chromium() is None:
         pytest.skip("no browser: apt-get install chromium, or CHROMIUM=/path/of/one")
     with sync_api.sync_playwright() as started:
