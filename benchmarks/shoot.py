@@ -17,7 +17,8 @@ from torch import Tensor
 from curvedray.cameras.named_lenses import named_lens
 from curvedray.data.clips import VideoShape
 from curvedray.data.panoramas import Panorama
-from curvedray.data.shoot import CRF, PRESET, ShotJob, plan_shots, shoot_clip
+from curvedray.data.shoot import CRF, PRESET, in_passes, shoot_clips
+from curvedray.data.shot_jobs import ShotJob, plan_shots
 from curvedray.data.sphere_pyramid import Pyramid, View, look_planes, pyramid_of
 from curvedray.media.image import write_png
 from curvedray.media.video import write_planes, write_video
@@ -87,20 +88,22 @@ def _look(pyramid: Pyramid, view: View, turns: Tensor, clip: Tensor) -> None:
         look_planes(pyramid, view, turn, frame)
 
 
-def measured(job: ShotJob) -> float:
-    """Seconds of the processor that a clip takes."""
+def measured(jobs: list[ShotJob]) -> float:
+    """Seconds of the processor that a pass over a panorama takes."""
     start = time.process_time()
-    shot = shoot_clip(job)
-    assert not shot.failure, shot.failure
+    for shot in shoot_clips(jobs):
+        assert not shot.failure, shot.failure
     return time.process_time() - start
 
 
 def _whole(kind: str, panorama: Panorama, folder: Path, frames: int, clips: int, workers: int) -> None:
     jobs = plan_shots([panorama], clips, folder, VideoShape(frames, 480, 832), lenses=["fisheye-150"])
     with ProcessPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-        list(pool.map(measured, plan_shots([panorama], workers, folder / "first", VideoShape(1, 32, 32))))
+        list(
+            pool.map(measured, [[i] for i in plan_shots([panorama], workers, folder / "first", VideoShape(1, 32, 32))])
+        )
         start = time.perf_counter()
-        cpu = sum(pool.map(measured, jobs))
+        cpu = sum(pool.map(measured, in_passes(jobs)))
         took = time.perf_counter() - start
     per_core, clock = clips / cpu, clips / took
     print(

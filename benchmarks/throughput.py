@@ -29,7 +29,8 @@ import torch
 from curvedray.data.cache import open_encoder
 from curvedray.data.clips import VideoShape
 from curvedray.data.panoramas import Panorama
-from curvedray.data.shoot import open_camera, plan_shots
+from curvedray.data.shoot import Shot, in_passes, open_camera
+from curvedray.data.shot_jobs import plan_shots
 from curvedray.data.sources import open_footage
 from curvedray.engine import Engine, run_jobs
 from curvedray.evaluate.label import make_teacher, open_labeller
@@ -113,6 +114,10 @@ def training_seconds(folder: Path, processes: int) -> tuple[float, float]:
     return seconds, batch / seconds
 
 
+def failures_of(shots: Sequence[Shot]) -> str:
+    return "".join(shot.failure for shot in shots)
+
+
 def say(words: str) -> None:
     print(words, file=sys.stderr, flush=True)
 
@@ -150,7 +155,7 @@ def main() -> None:
             parts: list[tuple[str, Sequence[Any], Open, Why]] = [
                 ("label (embedded teacher, 17 x 64 x 96)", videos, label, lambda made: made[0].failure),
                 ("draw and encode (embedded model, 17 x 64 x 96)", range(said.clips), encode, lambda made: made.reason),
-                ("shoot (81 x 480 x 832 from a still panorama)", shots, open_camera, lambda made: made.failure),
+                ("shoot (81 x 480 x 832 from a still panorama)", in_passes(shots), open_camera, failures_of),
             ]
             for what, jobs, opener, why in parts:
                 say(f"{what}, workers: {workers}")

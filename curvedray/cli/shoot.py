@@ -41,7 +41,8 @@ def shoot(
     from curvedray.cli import console
     from curvedray.data.clips import VideoShape
     from curvedray.data.panoramas import Panorama, find_panoramas
-    from curvedray.data.shoot import RANDOM, plan_shots, shoot
+    from curvedray.data.shoot import shoot
+    from curvedray.data.shot_jobs import RANDOM, plan_shots
     from curvedray.errors import InputError
 
     if level not in ("world", "panorama"):

@@ -2,32 +2,28 @@
 
 A panorama is seen from one place, so a clip turns, tilts, rolls and zooms; it travels only where the panorama's own
 track does. With a track the camera is held level in the track's world, whose y points down; without one, in the
-panorama's. Everything about a clip follows from its panorama's name, its number and a seed.
+panorama's. Clips of one video are taken in one pass over it.
 
     t frame
 """
 
 import json
-import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
-from itertools import count
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-import numpy as np
 import torch
 from jaxtyping import Float, UInt8
-from numpy.random import Generator
 from torch import Tensor
 
 from curvedray.cameras import Cameras, Lens
 from curvedray.cameras.named_lenses import named_lens
-from curvedray.data.clips import VideoShape
-from curvedray.data.fingerprint import file_fingerprint, fingerprint
+from curvedray.data.fingerprint import file_fingerprint
 from curvedray.data.layouts.metadata import write_table
 from curvedray.data.panoramas import Panorama, tilt_of
+from curvedray.data.shot_jobs import ShotJob, turning
 from curvedray.data.sphere_pyramid import Pyramid, View, distances_seen, look_planes, pyramid_of
 from curvedray.data.splits import split_of_source
 from curvedray.engine import HERE, Engine, run_jobs
@@ -36,47 +32,15 @@ from curvedray.formats import write_cameras
 from curvedray.inputs import is_file, read_json
 from curvedray.locks import lock_folder, remove_leftovers
 from curvedray.media.video import check_size, write_planes
-from curvedray.moves.trajectory import trajectory
 from curvedray.radial.map import RadialMap, write_radial_map
-from curvedray.world.paths import Amounts, draw_move
-from curvedray.world.world import LENS_FAMILIES
 
-RANDOM = "random"
-TURNS = Amounts(  # what a random move does: the horizon stays level
-    {
-        **dict.fromkeys(("pan left", "pan right"), (8.0, 90.0, "deg")),
-        **dict.fromkeys(("tilt up", "tilt down"), (6.0, 30.0, "deg")),
-    },
-    orbit_radius=(1.0, 1.0),
-    pairs=0.4,
-)
-PITCH = 15.0  # degrees up or down at most, at the start of a random move
 STILL_FPS = 16.0  # of clips taken from stills
 MAP_STEP = 4  # pixels of the video per pixel of its map, whose tokens are 16 pixels wide
 TILTED = 10.0  # degrees between a track's vertical and its panoramas' beyond which that is said
 STILL_COPIES = 6  # of a still, from fine to coarse: more than any lens asks of a panorama it can show
-CRF, PRESET = 14, "superfast"
-
-
-@dataclass(frozen=True)
-class ShotJob:
-    """One clip to take. Plain values, so that a job can be sent to another process."""
-
-    id: str
-    panorama: Panorama
-    lens: str
-    move: str
-    yaw: float  # degrees, where the camera looks first
-    pitch: float
-    start: float  # in 0..1: when, within what the panorama's length leaves free
-    shape: VideoShape
-    folder: Path
-    level: Literal["world", "panorama"] = "world"
-
-    def key(self) -> str:
-        """What the clip is made of; a clip that is there with the same key is not taken again."""
-        said = {name: value for name, value in asdict(self).items() if name not in ("panorama", "folder")}
-        return fingerprint(["shot-2", self.panorama.fingerprint(), said])
+CRF, PRESET = 13, "ultrafast"  # no worse than superfast at 14, in half the time and with half as many bytes again
+TOGETHER = 4  # clips of one video that are taken in one pass over it; their frames are held in memory
+GAP = 48  # frames between clips that are decoded and not used, before a pass begins anew
 
 
 @dataclass(frozen=True)
@@ -91,103 +55,141 @@ class Shot:
     kept: bool = False  # it was there before
 
 
-def plan_shots(
-    panoramas: Sequence[Panorama],
-    clips: int,
-    folder: Path,
-    shape: VideoShape,
-    *,
-    lenses: Sequence[str] = (RANDOM,),
-    moves: Sequence[str] = (RANDOM,),
-    seed: int = 0,
-    level: Literal["world", "panorama"] = "world",
-) -> list[ShotJob]:
-    """`clips` jobs, evenly from the panoramas; of each, the lenses and moves in turn. `random` is drawn per clip."""
-    for lens in set(lenses) - {RANDOM}:
-        named_lens(lens, shape.width, shape.height)
-    for move in set(moves) - {RANDOM}:
-        _turning(move, named_lens("pinhole-90"), 2, 1.0)
-    jobs = []
-    for place, panorama in enumerate(panoramas):
-        share = clips // len(panoramas) + (place < clips % len(panoramas))
-        for number in range(share):
-            random = np.random.default_rng([seed, zlib.crc32(panorama.id.encode()), number])
-            lens, move = lenses[number % len(lenses)], moves[number % len(moves)]
-            yaw, pitch, start = random.uniform(-180, 180), random.uniform(-PITCH, PITCH), random.uniform()
-            drawn = random_lens(random), draw_move(random, TURNS)
-            while drawn[1] == "static" and not panorama.is_video:  # it would be a still picture
-                drawn = drawn[0], draw_move(random, TURNS)
-            jobs.append(
-                ShotJob(
-                    f"{panorama.id}-{number:04d}",
-                    panorama,
-                    drawn[0] if lens == RANDOM else lens,
-                    drawn[1] if move == RANDOM else move,
-                    round(yaw, 2),
-                    round(pitch, 2) if move == RANDOM else 0.0,
-                    round(start, 4),
-                    shape,
-                    folder,
-                    level,
-                )
-            )
-    return jobs
-
-
-def random_lens(random: Generator) -> str:
-    """A pinhole, a wide lens or a fisheye, as likely as one another."""
-    family = list(LENS_FAMILIES)[random.integers(len(LENS_FAMILIES))]
-    (low, high), bend = LENS_FAMILIES[family]
-    return f"{family}-{random.uniform(low, high):.1f}@{random.uniform(*bend):.3f}"
-
-
 # -- one clip
 
 
-def shoot_clip(job: ShotJob) -> Shot:
-    """Take one clip and write its files, whole; what is wrong with it is said in the result."""
-    try:
-        key = job.key()
-        note, row = _kept(job, key) or ("", None)
-        kept = row is not None
-        if row is None:
-            note, row = _taken(job, key)
-        return Shot(job.id, job.panorama.id, row, note=note, kept=kept)
-    except InputError as error:
-        return Shot(job.id, job.panorama.id, None, str(error))
+@dataclass(frozen=True, eq=False)
+class Take:
+    """A clip that is being taken: its cameras, where they look in the panorama, and the frames to be filled."""
+
+    job: ShotJob
+    key: str
+    first: int  # frame of the panorama
+    cameras: Cameras
+    turns: Float[Tensor, "t 3 3"]  # panorama_from_camera
+    note: str
+    metres: Float[Tensor, "u h w"] | None  # of the panorama's frames: one per frame of the clip, or one of a still
+    travels: bool  # the panorama has a track
+    frames: UInt8[Tensor, "t p w"]  # planes, as the encoder takes them
+    views: list[View] = field(default_factory=list)  # one per frame of a lens that zooms, else one
+
+    @classmethod
+    def planned(cls, job: ShotJob, key: str) -> "Take":
+        """Nothing is decoded yet; what is wrong with the panorama, its track or its distances is an InputError."""
+        panorama, shape = job.panorama, job.shape
+        header = panorama.header()
+        check_size(shape.width, shape.height)
+        if panorama.is_video and header.frames < shape.frames:
+            raise InputError(panorama.id, f"at least {shape.frames} frames", header.frames, "Ask for fewer frames.")
+        first = int(job.start * (header.frames - shape.frames + 1)) if panorama.is_video else 0
+        window = slice(first, first + (shape.frames if panorama.is_video else 1))
+        track = panorama.track(header.frames)
+        lens = named_lens(job.lens, shape.width, shape.height)
+        fps = header.fps if panorama.is_video else STILL_FPS
+        cameras, turns, note = _cameras(job, lens, None if track is None else track[window], fps)
+        metres = panorama.distances(header.frames)
+        frames = torch.empty(shape.frames, shape.height * 3 // 2, shape.width, dtype=torch.uint8)
+        known = None if metres is None else metres[window]
+        return cls(job, key, first, cameras, turns, note, known, track is not None, frames)
+
+    def view(self, index: int) -> View:
+        zooms = bool(self.cameras.lens.batch_shape)
+        if zooms or not self.views:
+            self.views[:] = [View.of(self.cameras.frame_lens[index])]
+        return self.views[0]
+
+    def written(self) -> dict[str, Any]:
+        """The clip's files, whole, and its row of the folder's table."""
+        job, panorama = self.job, self.job.panorama
+        row: dict[str, Any] = {
+            "video": f"{job.id}.mp4",
+            "cameras": f"{job.id}.json",
+            "caption": panorama.caption,
+            "id": job.id,
+        }
+        row |= {"split": panorama.split or split_of_source(panorama.id), "source": panorama.id}
+        if panorama.near is not None and self.travels:
+            row["near"] = panorama.near
+        if self.metres is not None:
+            map = _map(self.metres, self.cameras, self.turns)
+            row["radial"] = write_radial_map(map, job.folder / f"{job.id}.npz").name
+        write_planes(self.frames, job.folder / row["video"], self.cameras.fps or STILL_FPS, crf=CRF, preset=PRESET)
+        # The camera file comes last: where it is there with its key, so is everything else.
+        said = {"shot": self.key, "panorama": panorama.panorama.name, "move": job.move, "row": json.dumps(row)}
+        write_cameras(self.cameras, job.folder / row["cameras"], provenance={**said, "note": self.note})
+        return row
 
 
-def _taken(job: ShotJob, key: str) -> tuple[str, dict[str, Any]]:
-    panorama, shape = job.panorama, job.shape
-    header = panorama.header()
-    check_size(shape.width, shape.height)
-    if panorama.is_video and header.frames < shape.frames:
-        raise InputError(panorama.id, f"at least {shape.frames} frames", header.frames, "Ask for fewer frames.")
-    first = int(job.start * (header.frames - shape.frames + 1)) if panorama.is_video else 0
-    window = slice(first, first + (shape.frames if panorama.is_video else 1))
-    fps = header.fps if panorama.is_video else STILL_FPS
-    lens = named_lens(job.lens, shape.width, shape.height)
-    track = panorama.track(header.frames)
-    cameras, turns, note = _cameras(job, lens, None if track is None else track[window], fps)
-    frames = _pictures(panorama, first, cameras, turns)
-    metres = panorama.distances(header.frames)
-    row: dict[str, Any] = {
-        "video": f"{job.id}.mp4",
-        "cameras": f"{job.id}.json",
-        "caption": panorama.caption,
-        "id": job.id,
-    }
-    row |= {"split": panorama.split or split_of_source(panorama.id), "source": panorama.id}
-    if panorama.near is not None and track is not None:
-        row["near"] = panorama.near
-    if metres is not None:
-        map = _map(metres[window], cameras, turns)
-        row["radial"] = write_radial_map(map, job.folder / f"{job.id}.npz").name
-    write_planes(frames, job.folder / row["video"], fps, crf=CRF, preset=PRESET)
-    # The camera file comes last: where it is there with its key, so is everything else.
-    said = {"shot": key, "panorama": panorama.panorama.name, "move": job.move, "row": json.dumps(row), "note": note}
-    write_cameras(cameras, job.folder / row["cameras"], provenance=said)
-    return note, row
+def shoot_clips(jobs: Sequence[ShotJob]) -> list[Shot]:
+    """Take some clips of one panorama and write their files, whole; what is wrong with one is said in its result.
+
+    A clip is the same whichever others are taken with it.
+    """
+    shots: dict[str, Shot] = {}
+    takes: list[Take] = []
+
+    def fail(job: ShotJob, error: InputError) -> None:
+        shots[job.id] = Shot(job.id, job.panorama.id, None, str(error))
+
+    for job in jobs:
+        try:
+            key = job.key()
+            kept = _kept(job, key)
+            if kept is not None:
+                shots[job.id] = Shot(job.id, job.panorama.id, kept[1], note=kept[0], kept=True)
+            else:
+                takes.append(Take.planned(job, key))
+        except InputError as error:
+            fail(job, error)
+    for together in _near_in_time(takes):
+        try:
+            _film(together)
+        except InputError as error:
+            for take in together:
+                fail(take.job, error)
+            continue
+        for take in together:
+            try:
+                shots[take.job.id] = Shot(take.job.id, take.job.panorama.id, take.written(), note=take.note)
+            except InputError as error:
+                fail(take.job, error)
+    return [shots[job.id] for job in jobs]
+
+
+def _near_in_time(takes: Sequence[Take]) -> list[list[Take]]:
+    """Takes whose frames overlap, or nearly: they are filmed in one pass."""
+    groups: list[list[Take]] = []
+    end = 0
+    for take in sorted(takes, key=lambda take: take.first):
+        if not groups or take.first > end + GAP:
+            groups.append([])
+        groups[-1].append(take)
+        end = max(end, take.first + len(take.turns))
+    return groups
+
+
+def _film(takes: Sequence[Take]) -> None:
+    """Fill the frames of takes of one panorama, which is decoded once."""
+    panorama = takes[0].job.panorama
+    if not panorama.is_video:
+        still = _still_pyramid(panorama, file_fingerprint(panorama.panorama))
+        for take in takes:
+            for index, turn in enumerate(take.turns):
+                look_planes(still, take.view(index), turn, take.frames[index])
+        return
+    first, last = takes[0].first, max(take.first + len(take.turns) for take in takes)
+    made: dict[tuple[int, int], Pyramid] = {}
+    for number, image in enumerate(panorama.frames(first, last - first), first):
+        ready = set()  # clips whose lenses ask for the same copies share them
+        for take in takes:
+            index = number - take.first
+            if 0 <= index < len(take.turns):
+                view = take.view(index)
+                used = view.used(image.shape[1])
+                if used not in ready:
+                    made[used] = pyramid_of(image, *used, into=made.get(used))
+                    ready.add(used)
+                look_planes(made[used], view, take.turns[index], take.frames[index])
 
 
 def _kept(job: ShotJob, key: str) -> tuple[str, dict[str, Any]] | None:
@@ -205,20 +207,11 @@ def _kept(job: ShotJob, key: str) -> tuple[str, dict[str, Any]] | None:
     return (said["note"], row) if whole else None
 
 
-def _turning(move: str, lens: Lens, frames: int, fps: float, yaw: float = 0.0, pitch: float = 0.0) -> Cameras:
-    """A move as cameras at the origin; one that travels is refused."""
-    cameras = trajectory(move, lens, frames, unit="near", near=1.0, fps=fps, yaw=yaw, pitch=pitch)
-    if bool(cameras.world_from_camera[:, :3, 3].abs().max() > 0):
-        fix = "A panorama is seen from one place: a clip travels where the panorama's own track does."
-        raise InputError("move", "one that turns or zooms (pan, tilt, roll, zoom, static)", move, fix)
-    return cameras
-
-
 def _cameras(
     job: ShotJob, lens: Lens, track: Cameras | None, fps: float
 ) -> tuple[Cameras, Float[Tensor, "t 3 3"], str]:
     """The clip's cameras, the rotations panorama_from_camera, and what a user should know."""
-    cameras = _turning(job.move, lens, job.shape.frames, fps, job.yaw, job.pitch)
+    cameras = turning(job.move, lens, job.shape.frames, fps, job.yaw, job.pitch)
     rotations = cameras.world_from_camera[:, :3, :3].double()
     if track is None:
         return cameras, rotations, ""
@@ -259,26 +252,6 @@ def _about_y(angle: Tensor) -> Float[Tensor, "3 3"]:
     return torch.tensor([[cos, 0, sin], [0, 1, 0], [-sin, 0, cos]], dtype=torch.float64)
 
 
-def _pictures(
-    panorama: Panorama, first: int, cameras: Cameras, turns: Float[Tensor, "t 3 3"]
-) -> UInt8[Tensor, "t p w"]:
-    """Every frame through its lens, as the encoder takes it."""
-    width, height = cameras.lens.size
-    frames = torch.empty(len(turns), height * 3 // 2, width, dtype=torch.uint8)
-    lenses, zooms = cameras.frame_lens, bool(cameras.lens.batch_shape)
-    view = View.of(lenses[0])
-    images = panorama.frames(first, len(turns)) if panorama.is_video else None
-    pyramid = _still_pyramid(panorama, file_fingerprint(panorama.panorama)) if images is None else None
-    for index, turn in enumerate(turns):
-        view = View.of(lenses[index]) if zooms and index else view
-        if images is not None:
-            image = next(images)
-            pyramid = pyramid_of(image, *view.used(image.shape[1]), into=pyramid)
-        assert pyramid is not None
-        look_planes(pyramid, view, turn, frames[index])
-    return frames
-
-
 @lru_cache(maxsize=1)
 def _still_pyramid(panorama: Panorama, made_of: str) -> Pyramid:
     """Kept, as many clips are taken from one still, one after another."""
@@ -296,13 +269,25 @@ def _map(metres: Float[Tensor, "t h w"], cameras: Cameras, turns: Tensor) -> Rad
 # -- all of them
 
 
-def open_camera() -> Callable[[ShotJob], Shot]:
-    """What a worker does with every job; nothing needs to be loaded for it."""
-    return shoot_clip
+def open_camera() -> Callable[[Sequence[ShotJob]], list[Shot]]:
+    """What a worker does with clips of one panorama; nothing needs to be loaded for it."""
+    return shoot_clips
 
 
-def _lost(job: ShotJob, reason: str) -> Shot:
-    return Shot(job.id, job.panorama.id, None, reason)
+def _lost(jobs: Sequence[ShotJob], reason: str) -> list[Shot]:
+    return [Shot(job.id, job.panorama.id, None, reason) for job in jobs]
+
+
+def in_passes(jobs: Sequence[ShotJob]) -> list[list[ShotJob]]:
+    """Jobs in lists of one panorama each: a few clips of a video go together, of a still one by one."""
+    passes: list[list[ShotJob]] = []
+    for job in jobs:
+        last = passes[-1] if passes else []
+        if last and last[0].panorama == job.panorama and job.panorama.is_video and len(last) < TOGETHER:
+            last.append(job)
+        else:
+            passes.append([job])
+    return passes
 
 
 @dataclass(frozen=True)
@@ -330,9 +315,15 @@ def shoot(
     fix = "Wait until it has finished, or choose another folder."
     with lock_folder(folder, f"clips {folder}", fix):
         remove_leftovers(folder)
-        done = count(1)
+        done: list[Shot] = []
+
+        def heard(number: int, taken: list[Shot]) -> None:
+            done.extend(taken)
+            tick(len(done), len(jobs))
+
         tick(0, len(jobs))
-        shots = run_jobs(jobs, open_camera, engine, done=lambda *_: tick(next(done), len(jobs)), lost=_lost)
+        passes = run_jobs(in_passes(jobs), open_camera, engine, done=heard, lost=_lost)
+        shots = [shot for taken in passes for shot in taken]
         rows = [shot.row for shot in shots if shot.row is not None]
         if rows:
             write_table(rows, folder / "metadata.csv")

@@ -20,8 +20,8 @@ def library() -> ctypes.CDLL | None:
     kernel = compiled(SOURCE, "sphere")
     if kernel is not None:
         kernel.sphere_copies.argtypes = [Pointer, Count, Count, Real, Pointer, Count, Pointer, Count]
-        seen, place = [*3 * [Pointer], Count, Count, Pointer], [Pointer, Count, Pointer, Count]
-        kernel.sphere_look.argtypes = [*seen, *place, Count, Pointer]
+        pixels = [*3 * [Pointer], *2 * [Count]]
+        kernel.sphere_look.argtypes = [*pixels, *2 * [Pointer], Count, Pointer, *2 * [Count], Pointer]
     return kernel
 
 

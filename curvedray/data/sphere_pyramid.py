@@ -10,6 +10,7 @@ patches are next to its own. The work is done by sphere.cpp where there is a com
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 import torch.nn.functional as F
@@ -63,9 +64,14 @@ class View:
 
     def used(self, width: int) -> tuple[int, int]:
         """The finest copy of a panorama of this width that any pixel makes use of, and how many from there on."""
-        levels = self.levels(width)[self.exists] if self.exists.any() else torch.zeros(1)
-        finest = math.floor(float(levels.min()))
-        return finest, math.floor(float(levels.max())) + 2 - finest
+        low, high = (max(0.0, bound + math.log2(width)) for bound in self._bounds)
+        return math.floor(low), math.floor(high) + 2 - math.floor(low)
+
+    @cached_property
+    def _bounds(self) -> tuple[float, float]:
+        """The finest and the coarsest fineness that a pixel has."""
+        chosen = self.fineness[self.exists] if self.exists.any() else torch.zeros(1)
+        return float(chosen.min()), float(chosen.max())
 
 
 def footprints(lens: Lens) -> Float[Tensor, "y x"]:

@@ -15,7 +15,8 @@ from curvedray.data.clips import VideoShape
 from curvedray.data.example_panoramas import write_panoramas
 from curvedray.data.folders import FolderFootage
 from curvedray.data.panoramas import Panorama, find_panoramas
-from curvedray.data.shoot import plan_shots, shoot, shoot_clip
+from curvedray.data.shoot import GAP, Take, _near_in_time, in_passes, shoot, shoot_clips
+from curvedray.data.shot_jobs import plan_shots
 from curvedray.data.splits import split_of_source
 from curvedray.engine import Engine
 from curvedray.errors import InputError
@@ -39,7 +40,7 @@ def panoramas(tmp_path_factory) -> Path:
 
 def taken(panorama: Panorama, folder: Path, **said):
     plan = plan_shots([panorama], 1, folder, said.pop("shape", SHAPE), **said)
-    return shoot_clip(plan[0])
+    return shoot_clips(plan)[0]
 
 
 def test_a_folder_of_panoramas_becomes_a_folder_of_sound_clips(panoramas, tmp_path):
@@ -123,7 +124,7 @@ def test_a_world_that_is_not_upright_is_said_and_can_be_set_upright(tmp_path):
 def test_a_run_that_stopped_goes_on_and_the_same_seed_gives_the_same_bytes(panoramas, tmp_path):
     found = find_panoramas(panoramas)
     jobs = plan_shots(found, 3, tmp_path / "a", SHAPE, seed=4)
-    shoot_clip(jobs[0])
+    shoot_clips(jobs[:1])
     report = shoot(jobs, tmp_path / "a")
     assert (report.clips, report.kept) == (3, 1)
     (tmp_path / "a" / "court-001-0000.mp4").unlink()
@@ -137,6 +138,30 @@ def test_a_run_that_stopped_goes_on_and_the_same_seed_gives_the_same_bytes(panor
     # What is taken of a panorama does not depend on the other panoramas.
     alone = plan_shots(found[2:], 1, tmp_path, SHAPE, seed=5)[0]
     assert (alone.lens, alone.move, alone.yaw) == (other[2].lens, other[2].move, other[2].yaw)
+
+
+def test_a_clip_is_the_same_whichever_others_are_taken_with_it(panoramas, tmp_path):
+    """Of one video, in one pass over it: other windows, other lenses, one that zooms; and one that is refused."""
+    found, said = find_panoramas(panoramas)[:2], {"lenses": ["fisheye-150", "pinhole-60", "wide-110"], "seed": 3}
+    moves = ["pan left 40deg", "zoom in 2x", "tilt up 10deg"]
+    together = plan_shots(found, 8, tmp_path / "together", SHAPE, moves=moves, **said)
+    assert [len(one) for one in in_passes(together)] == [4, 1, 1, 1, 1]
+    assert len({job.start for job in together[:4]}) == 4
+    odd = [*together[:3], replace(together[3], lens="pinhole-90", shape=VideoShape(81, 64, 96))]
+    shots = shoot_clips(odd)
+    assert [bool(shot.failure) for shot in shots] == [False, False, False, True]
+    for job in plan_shots(found, 8, tmp_path / "alone", SHAPE, moves=moves, **said)[:3]:
+        assert not shoot_clips([job])[0].failure
+        for ending in ("mp4", "json"):
+            one, other = (tmp_path / name / f"{job.id}.{ending}" for name in ("together", "alone"))
+            assert one.read_bytes() == other.read_bytes(), one.name
+
+
+def test_a_long_gap_between_clips_is_not_decoded(panoramas, tmp_path):
+    job = plan_shots(find_panoramas(panoramas)[:1], 1, tmp_path, SHAPE)[0]
+    take = Take.planned(job, "")
+    takes = [replace(take, first=first) for first in (300, 0, 2, 2 + 4 + GAP, 3)]
+    assert [[one.first for one in group] for group in _near_in_time(takes)] == [[0, 2, 3, 6 + GAP], [300]]
 
 
 def test_splits_are_by_source_and_stay():
