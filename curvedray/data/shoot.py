@@ -4,7 +4,7 @@ A panorama is seen from one place, so a clip turns, tilts, rolls and zooms; it t
 track does. With a track the camera is held level in the track's world, whose y points down; without one, in the
 panorama's. Clips of one video are taken in one pass over it.
 
-    t frame
+    t frame   h w rows and columns of the panorama   p x of a clip's planes, as the encoder takes them
 """
 
 import json
@@ -70,7 +70,7 @@ class Take:
     note: str
     metres: Float[Tensor, "u h w"] | None  # of the panorama's frames: one per frame of the clip, or one of a still
     travels: bool  # the panorama has a track
-    frames: UInt8[Tensor, "t p w"]  # planes, as the encoder takes them
+    frames: UInt8[Tensor, "t p x"]  # planes, as the encoder takes them
     views: list[View] = field(default_factory=list)  # one per frame of a lens that zooms, else one
 
     @classmethod

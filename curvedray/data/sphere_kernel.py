@@ -20,8 +20,8 @@ def library() -> ctypes.CDLL | None:
     kernel = compiled(SOURCE, "sphere")
     if kernel is not None:
         kernel.sphere_copies.argtypes = [Pointer, Count, Count, Real, Pointer, Count, Pointer, Count]
-        pixels = [*3 * [Pointer], *2 * [Count]]
-        kernel.sphere_look.argtypes = [*pixels, *2 * [Pointer], Count, Pointer, *2 * [Count], Pointer]
+        place = (Pointer, Count, Pointer, Count)
+        kernel.sphere_look.argtypes = [Pointer, Pointer, Pointer, Count, Count, Pointer, *place, Count, Pointer]
     return kernel
 
 
