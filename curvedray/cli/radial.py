@@ -89,6 +89,12 @@ def convert(
     from curvedray.radial.convert import write_frames, write_ply
     from curvedray.radial.map import read_radial_map, write_radial_map
 
+    ending = output.suffix.lower()
+    if to is None and ending in (".exr", ".png"):
+        fix = f"Frames go into a folder: --to {ending[1:]} -o {output.with_suffix('')}."
+        raise InputError("--output", ".npz, .ply, or a folder of frames", output, fix)
+    if to is None and ending == ".ply" and lens is None:
+        raise InputError("--lens", "the lens, to place the points", "none", "Add --lens, and --move if it moves.")
     own = source.suffix.lower() == ".npz" and meaning is None
     if own:
         found = read_radial_map(source, near)
@@ -108,9 +114,8 @@ def convert(
             typer.echo(note)
     if to is not None:
         written = write_frames(found, output, to)
-    elif output.suffix.lower() == ".ply":
-        if lens is None:
-            raise InputError("--lens", "the lens, to place the points", "none")
+    elif ending == ".ply":
+        assert lens is not None, "checked before any work"
         _, height, width = found.radius.shape
         sized = named_lens(lens, width, height)
         cameras = trajectory(move or "static", sized, len(found.radius), unit="metric", near=found.near)

@@ -5,13 +5,15 @@ import pytest
 import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 from curvedray.cameras import Cameras, Lens
+from curvedray.cli import app
 from curvedray.errors import InputError
 from curvedray.moves.trajectory import trajectory
 from curvedray.radial.convert import convert, read_sequence, write_frames, write_ply
 from curvedray.radial.depth_files import read_frame, write_exr, write_png16
-from curvedray.radial.map import RadialMap
+from curvedray.radial.map import RadialMap, write_radial_map
 
 LENS = Lens.from_fov(90, 0.0, 24, 16)
 
@@ -156,3 +158,15 @@ def test_pictures_of_eight_bits_and_mixed_folders_are_refused(tmp_path):
         read_sequence(tmp_path)
     with pytest.raises(InputError, match=r"at most 65\.5 m"):
         write_png16(np.full((2, 2), 99.0, np.float32), tmp_path / "c.png")
+
+
+@pytest.mark.parametrize(
+    ("name", "says"), [("depth.exr", "--to exr -o depth"), ("depth.png", "--to png -o depth"), ("cloud.ply", "--lens")]
+)
+def test_a_name_that_needs_an_option_says_which(tmp_path, name, says):
+    """Regression: `-o depth.exr` was refused without the way to write EXR."""
+    write_radial_map(RadialMap.from_metric(torch.full((2, 8, 12), 3.0)), tmp_path / "map.npz")
+    result = CliRunner().invoke(app, ["radial", "convert", str(tmp_path / "map.npz"), "-o", name])
+    assert isinstance(result.exception, InputError)
+    assert says in str(result.exception)
+    assert not list(tmp_path.glob("depth*"))
