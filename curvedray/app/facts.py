@@ -169,9 +169,18 @@ def _model(name: str) -> dict[str, Any]:
 def _adapter(name: str) -> dict[str, Any]:
     """What an adapter's file says of itself; no tensor is read."""
     if name == NO_ADAPTER:
-        return {"name": name, "method": "none", "maps": False, "about": ABOUT[name]}
+        return {"name": name, "method": "none", "maps": False, "models": None, "about": ABOUT[name]}
     _, entries = read_header(SHIPPED.get(name, Path(name)), "an adapter's .safetensors file")
     header = parsed_header(entries["curvedray"], f"adapter {name}") if "curvedray" in entries else None
     method = "ucpe" if header is None else header.config.method
     maps = header is not None and header.accepts_radial_maps
-    return {"name": name, "method": method, "maps": maps, "about": ABOUT.get(name, f"method {method}")}
+    models = (
+        ["embedded"] if name in SHIPPED else None
+    )  # null: which model an adapter given by a file fits, it says itself
+    return {
+        "name": name,
+        "method": method,
+        "maps": maps,
+        "models": models,
+        "about": ABOUT.get(name, f"method {method}"),
+    }

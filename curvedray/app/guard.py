@@ -6,6 +6,7 @@ cookie, and names itself in `Origin`; a name that was bent to 127.0.0.1 gives it
 
 import hmac
 import json
+import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
@@ -13,6 +14,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from curvedray.app.limits import LARGEST_BODY
+from curvedray.app.requests import ID
 from curvedray.errors import InputError
 from curvedray.inputs import megabytes
 
@@ -23,6 +25,7 @@ App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 CHANGING = ("POST", "PUT", "DELETE", "PATCH")
 UPLOADS = "/api/uploads/"
+UPLOADED = re.compile(rf"[^\s'\"]*/uploads/[a-z]+/{ID}/")
 POLICY = (
     "default-src 'self'; img-src 'self' blob: data:; media-src 'self' blob:; object-src 'none'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'"
@@ -159,6 +162,11 @@ async def _answer(send: Send, status: int, words: str, headers: dict[str, str]) 
 def error_record(error: InputError | str) -> dict[str, dict[str, str]]:
     """A mistake as the page gets it: its four parts, and the sentence."""
     if isinstance(error, InputError):
-        parts = {part: getattr(error, part) for part in ("name", "expected", "got", "fix")}
-        return {"error": {**parts, "words": str(error)}}
+        parts = {part: by_their_names(getattr(error, part)) for part in ("name", "expected", "got", "fix")}
+        return {"error": {**parts, "words": by_their_names(str(error))}}
     return {"error": {"name": "", "expected": "", "got": "", "fix": "", "words": error}}
+
+
+def by_their_names(words: str) -> str:
+    """A sentence about uploaded files that calls them what the person called them, not where the studio keeps them."""
+    return UPLOADED.sub("", words)

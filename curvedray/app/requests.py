@@ -266,5 +266,7 @@ class TransferAsked(Asked):
     near: Annotated[float, Field(ge=1e-3, le=1e4)] | None = None
     teacher: Literal["embedded", "depth-anything", "colmap", "unik3d", "unidepth"] = "embedded"
     moves: Annotated[str, Field(max_length=LONGEST_MOVES)] | None = None
+    model: Annotated[str, Field(max_length=1000)] = "embedded"
+    adapter: Annotated[str, Field(max_length=1000)] | None = None
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     title: Annotated[str, Field(max_length=LONGEST_TITLE)] = ""

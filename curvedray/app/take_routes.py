@@ -33,6 +33,7 @@ def take_routes(studio: Studio) -> list[Route]:
 
     async def ask_transfer(request: Request) -> Response:
         asked = await body_of(request, TransferAsked)
+        studio.shelf.check(asked.model, asked.adapter)
         studio.uploads.path(asked.upload, "video")
         return JSONResponse(_added(studio, "transfer", asked.model_dump()).summary(), 202)
 
@@ -128,7 +129,7 @@ def _check_film(studio: Studio, asked: FilmAsked) -> None:
 
 
 def _changed(asked: dict[str, Any], change: dict[str, Any]) -> FilmAsked:
-    """The same film with some fields changed; `lens` is its path's."""
+    """The same film with some fields changed; `lens` is its path's, `project` the page's state of the new take."""
     change = dict(change)
     record = {**asked, "project": None}
     if "lens" in change:

@@ -13,6 +13,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from curvedray.app.answering import Refused
+from curvedray.app.guard import by_their_names
 from curvedray.app.worker_channel import Cancelled, Channel
 from curvedray.errors import InputError
 from curvedray.extras import missing_extra
@@ -56,7 +57,7 @@ def work(connection: Connection, folder: Path) -> None:
 def failure(error: Exception) -> str:
     """What went wrong, in a sentence; a bug goes to the terminal as well."""
     if isinstance(error, InputError | Refused):
-        return str(error)
+        return by_their_names(str(error))
     if isinstance(error, ModuleNotFoundError) and (missing := missing_extra(error)) is not None:
         return str(missing)
     if isinstance(error, MemoryError) or "out of memory" in str(error).lower():

@@ -21,6 +21,16 @@ def fetched(ask, tmp_path, answer):
     return read_radial_map(tmp_path / "fetched.npz")
 
 
+def test_a_file_that_cannot_be_read_is_called_by_its_own_name(ask):
+    """The page once said where in the studio's folder an upload lay."""
+    upload = ask.upload("map", "depth.mp4", b"no video")
+    grey = {"black": 1.0, "white": 9.0}
+    answer = ask.post("/api/map", {"upload": upload, "meaning": "z", "grey": grey, "lens": LENS})
+    assert answer.status_code == 422
+    assert answer.json()["error"]["words"].startswith("depth.mp4: expected a video")
+    assert answer.json()["error"]["name"] == "depth.mp4"
+
+
 def test_a_blocked_out_map_is_cut_and_shown_and_can_be_dropped_again(ask, tmp_path):
     cuts = [{"box": [0, 0, 0.5, 1], "frames": [0, 3]}]
     body = {"scene": {"text": TEXT}, "path": ORBIT | {"near": 4.0}}

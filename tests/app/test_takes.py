@@ -174,10 +174,13 @@ def test_a_take_is_varied_by_seed_lens_and_method(tmp_path):
     async def run() -> None:
         async with Running(tmp_path) as studio:
             take = await studio.film("quick")
-            changes = [{"seed": 7}, {"lens": {"hfov": 90, "xi": 0.2}}, {"adapter": "none"}]
+            project = {"studio": 1, "film": {"seed": 7}}  # as the page has it for the new take, to reopen that
+            changes = [{"seed": 7, "project": project}, {"lens": {"hfov": 90, "xi": 0.2}}, {"adapter": "none"}]
             answer = await studio.client.post(f"/api/takes/{take}/again", json={"changes": changes})
             seed, lens, method = answer.json()["takes"]
             assert seed["asked"]["seed"] == 7
+            whole = await studio.client.get(f"/api/takes/{seed['take']}")
+            assert whole.json()["asked"]["project"] == project
             assert lens["asked"]["path"]["lens"]["hfov"] == 90
             assert lens["asked"]["path"]["moves"] == ORBIT["moves"]
             assert method["asked"]["adapter"] == "none"

@@ -46,6 +46,11 @@ def test_film(visit):
     assert visit.tell("studio.takes.list[0].lens") == "pinhole-90"
     page.wait_for_function("() => document.querySelectorAll('.take-detail .verdict-words').length === 2")
     visit.picture("side_by_side")
+    assert visit.tell("studio.store.project.lens.name") == "fisheye-150"
+    page.get_by_role("button", name="Reopen").last.click()  # each of the two is a project of its own
+    visit.settle()
+    assert visit.tell("studio.store.project.lens.name") == "pinhole-90"
+    assert visit.tell("studio.derived.path.lenses[0][4]") == 0
 
 
 def test_keep(visit, tmp_path):

@@ -1,9 +1,15 @@
 """Journey: a scene is blocked out, its distances are seen in colour, a map is dropped, regions are cut."""
 
+import base64
 import io
 
 import numpy as np
+import torch
 
+from curvedray.media.video import write_video
+from curvedray.radial.map import read_radial_map
+
+LONG = 240_000  # milliseconds: seconds on an idle machine
 DROP = """([name, type, code]) => {
   const bytes = Uint8Array.from(atob(code), (i) => i.charCodeAt(0));
   const files = new DataTransfer();
@@ -76,15 +82,55 @@ def test_a_block_more_compiles_nothing(visit):
     assert page.evaluate("() => window.compiled") == 0
 
 
-def test_a_map_is_dropped(visit):
-    import base64
+def drop(page, name: str, type: str, content: bytes) -> None:
+    page.evaluate(DROP, [name, type, base64.b64encode(content).decode()])
 
+
+def test_a_map_is_dropped(visit):
     page = visit.page
     packed = io.BytesIO()
     np.save(packed, np.full((17, 64, 96), 3.0, np.float32))
-    page.evaluate(DROP, ["depth.npy", "application/octet-stream", base64.b64encode(packed.getvalue()).decode()])
+    drop(page, "depth.npy", "application/octet-stream", packed.getvalue())
     page.get_by_role("button", name="Map of distances").click()
     page.get_by_label("What the numbers are").select_option(label="distance along each ray")
     page.get_by_role("button", name="Read it").click()
     page.wait_for_function("() => studio.store.project.map !== null")
     assert visit.tell("studio.store.project.map.nearest") == 3
+
+
+def test_a_depth_video_is_dropped_and_followed(visit, tmp_path):
+    """From 2 m on the left to 8 m on the right, in 16 frames: asked about, shown in colour, and handed to the film."""
+    page = visit.page
+    grey = torch.linspace(16, 240, 96).round().to(torch.uint8).expand(16, 64, 96)[..., None].repeat(1, 1, 1, 3)
+    file = write_video(grey, tmp_path / "depth.mp4", 8, crf=4)
+    drop(page, "depth.mp4", "video/mp4", file.read_bytes())
+    page.get_by_role("button", name="Depth video").click()
+    page.get_by_label("What the numbers are").select_option(label="distance along each ray")
+    for label, metres in (("Black is", "1.6"), ("White is", "8.4")):
+        page.get_by_label(label).fill(metres)
+        page.get_by_label(label).press("Tab")
+    page.get_by_role("button", name="Read it").click()
+    page.wait_for_function("() => studio.store.project.map !== null")
+    page.get_by_text("17 of 16 frames, evenly in time", exact=False).first.wait_for()
+    map = visit.tell("studio.store.project.map")
+    assert (map["frames"], map["name"], visit.tell("studio.store.project.follow")) == (17, "depth.mp4", "map")
+    np.testing.assert_allclose([map["nearest"], map["farthest"]], [2.0, 8.0], atol=0.15)
+    picture = page.get_by_alt_text("The map in colour", exact=False)
+    picture.scroll_into_view_if_needed()
+    page.wait_for_function("() => document.querySelector('.map-picture').naturalWidth >= 300")
+    visit.picture("map")
+    visit.tab("Film")
+    assert page.get_by_label("Follow the distances of").input_value() == '"map"'
+    page.get_by_label("Steps").fill("2")
+    page.get_by_label("Steps").press("Tab")
+    page.wait_for_function("() => studio.takes.worker?.state === 'ready'", timeout=LONG)
+    with page.expect_request("**/api/takes") as asked:
+        page.locator("[data-key=film]").click()
+    assert asked.value.post_data_json["map"] == map["map"]
+    page.wait_for_function("() => studio.takes.list[0]?.state === 'finished'", timeout=LONG)
+    page.get_by_role("button", name="Reopen").wait_for()
+    with page.expect_download() as kept:
+        page.get_by_role("link", name="Map", exact=True).click()
+    kept.value.save_as(tmp_path / "map.npz")
+    radius = read_radial_map(tmp_path / "map.npz").radius
+    np.testing.assert_allclose(radius[8, 32, [8, 88]].numpy(), [2.5, 7.5], atol=0.15)

@@ -1,7 +1,7 @@
 // Film: what to ask the model for, and what it is doing.
 
 import { h, plain, refill } from '../ui/dom.js';
-import { button, choice, number, section, words } from '../ui/fields.js';
+import { button, choice, columns, number, section, words } from '../ui/fields.js';
 import { attempt, notice } from '../ui/notices.js';
 import { api } from '../state/api.js';
 import { filmBody } from '../state/project.js';
@@ -70,10 +70,11 @@ export class FilmPanel {
       (name) => this.useModel(name),
     );
     const adapters = () => [
-      [null, 'the model’s own'],
-      ...start.adapters
-        .filter(({ models }) => !models || models.includes(store.project.model))
-        .map(({ name, method }) => [name, name === method ? name : `${name} (${method})`]),
+      ...(store.project.model === 'embedded' ? [[null, 'the model’s own']] : []),
+      ...this.fitting(store.project.model).map(({ name, method }) => [
+        name,
+        name === method ? name : `${name} (${method})`,
+      ]),
     ];
     this.adapters = choice(
       'Adapter',
@@ -102,39 +103,39 @@ export class FilmPanel {
     });
     this.state = h('p', { class: 'help', 'aria-live': 'polite' });
     this.queue = h('ol', { class: 'queue', 'aria-label': 'Takes under way' });
-    this.element = h(
-      'div',
-      { class: 'stack' },
-      section('What', this.prompt.element, this.known),
-      section(
-        'How',
-        h(
-          'div',
-          { class: 'halves' },
-          this.numbers.map(({ element }) => element),
-        ),
-        button('Another seed', () => this.set({ seed: Math.floor(Math.random() * 10000) }, null), {
-          glyph: 'dice',
-          look: 'small',
-        }),
-        h('div', { class: 'halves' }, this.models.element, this.adapters.element),
-        this.about,
-        this.follow.element,
+    const how = section(
+      'How',
+      h(
+        'div',
+        { class: 'halves' },
+        this.numbers.map(({ element }) => element),
       ),
-      this.warning,
-      this.go,
-      this.state,
-      this.queue,
+      button('Another seed', () => this.set({ seed: Math.floor(Math.random() * 10000) }, null), {
+        glyph: 'dice',
+        look: 'small',
+      }),
+      h('div', { class: 'halves' }, this.models.element, this.adapters.element),
+      this.about,
+      this.follow.element,
     );
+    const what = section('What', this.prompt.element, this.known);
+    this.element = columns([what], [how, this.warning, this.go, this.state, this.queue]);
     this.drawKnown();
+  }
+
+  /** The adapters that may fit a model; those of the package fit its own. */
+  fitting(model) {
+    return this.studio.start.adapters.filter(({ models }) => !models || models.includes(model));
   }
 
   useModel(name) {
     const model = this.studio.start.models.find((each) => each.name === name);
+    const given = this.fitting(name).filter(({ method }) => method !== 'none');
+    const adapter = name === 'embedded' ? null : (given[0]?.name ?? 'none');
     const { frames, width, height, fps } = model;
     this.studio.store.edit((project) => {
       Object.assign(project, { model: name, clip: { frames, width, height, fps } });
-      Object.assign(project.film, { adapter: null, steps: null, guidance: null, camera_guidance: null });
+      Object.assign(project.film, { adapter, steps: null, guidance: null, camera_guidance: null });
     });
     this.drawKnown();
   }
@@ -237,9 +238,10 @@ export class FilmPanel {
   }
 }
 
-/** The newest picture of a take: its middle frame, cut out of the row that the server sends. */
+/** The newest picture of a take: its middle frame, cut out of the row that the server sends; of a large model its first. */
 export function stepPicture({ picture, frames }) {
-  const image = h('img', { src: picture, alt: 'The picture after the latest step' });
+  const alt = frames === 1 ? 'The first frame after the latest step' : 'The middle frame after the latest step';
+  const image = h('img', { src: picture, alt });
   const middle = Math.floor(frames / 2);
   image.style.width = `${100 * frames}%`;
   image.style.transform = `translateX(${(-100 * middle) / frames}%)`;

@@ -1,14 +1,15 @@
 // Footage: a video of one's own, to score against cameras, or to take its motion over to another prompt.
 
 import { h } from '../ui/dom.js';
-import { button, choice, number, section, words } from '../ui/fields.js';
+import { button, choice, columns, number, section, words } from '../ui/fields.js';
 import { attempt, notice } from '../ui/notices.js';
 import { api } from '../state/api.js';
 import { lensBody, pathBody } from '../state/project.js';
 
 export class FootagePanel {
   constructor(studio) {
-    Object.assign(this, { studio, video: null, against: 'own', stride: 1, prompt: '', estimate: 'embedded', seed: 0 });
+    Object.assign(this, { studio, video: null, against: 'own', prompt: '', estimate: 'embedded', teacher: 'embedded' });
+    Object.assign(this, { maker: { model: 'embedded', adapter: null }, seed: 0 });
     this.build();
   }
 
@@ -41,7 +42,7 @@ export class FootagePanel {
       { lines: 2, spell: true, key: 'transfer prompt' },
     );
     const estimators = () => [
-      ['embedded', 'the embedded estimator'],
+      ['embedded', 'embedded'],
       ['colmap', 'COLMAP'],
       [null, 'its own recipe'],
     ];
@@ -51,6 +52,29 @@ export class FootagePanel {
       () => this.estimate,
       (value) => (this.estimate = value),
     );
+    const teachers = () => [
+      ['embedded', 'embedded'],
+      ['depth-anything', 'Depth Anything'],
+      ['colmap', 'COLMAP'],
+    ];
+    this.teachers = choice(
+      'Distances from',
+      teachers,
+      () => this.teacher,
+      (value) => (this.teacher = value),
+    );
+    this.makers = choice(
+      'Filmed by',
+      () => makersOf(studio.start),
+      () => this.maker,
+      (value) => (this.maker = value),
+      { key: 'transfer model' },
+    );
+    this.without = h(
+      'p',
+      { class: 'help', hidden: withoutMaps(studio.start).length === 0 },
+      `${withoutMaps(studio.start).join(', ')}: to follow footage it needs an adapter that was trained with maps (--adapter).`,
+    );
     this.seeds = number(
       'Seed',
       () => this.seed,
@@ -59,25 +83,23 @@ export class FootagePanel {
     );
     this.score = button('Score it', () => this.send('score'), { look: 'primary', key: 'score it' });
     this.transfer = button('Transfer its motion', () => this.send('transfer'), { look: 'primary', key: 'transfer it' });
-    this.element = h(
-      'div',
-      { class: 'stack' },
-      section(
-        'Footage',
-        h('p', { class: 'help' }, 'Drop a video anywhere on the page, or choose one.'),
-        this.file,
-        button('Choose a video', () => this.file.click(), { key: 'choose video' }),
-        this.name,
-        this.preview,
-      ),
-      section('Did it obey?', this.cameras.element, this.score),
-      section(
-        'Take its motion',
-        this.words.element,
-        h('div', { class: 'halves' }, this.estimates.element, this.seeds.element),
-        this.transfer,
-      ),
+    const footage = section(
+      'Footage',
+      h('p', { class: 'help' }, 'Drop a video anywhere on the page, or choose one.'),
+      this.file,
+      button('Choose a video', () => this.file.click(), { key: 'choose video' }),
+      this.name,
+      this.preview,
     );
+    const motion = section(
+      'Take its motion',
+      this.words.element,
+      h('div', { class: 'halves' }, this.estimates.element, this.teachers.element),
+      h('div', { class: 'halves' }, this.makers.element, this.seeds.element),
+      this.without,
+      this.transfer,
+    );
+    this.element = columns([footage, section('Did it obey?', this.cameras.element, this.score)], [motion]);
     this.update();
   }
 
@@ -120,8 +142,9 @@ export class FootagePanel {
             cameras: null,
             lens,
             estimate: this.estimate,
-            teacher: 'embedded',
+            teacher: this.teacher,
             moves: null,
+            ...this.maker,
             seed: this.seed,
             title: '',
           };
@@ -134,6 +157,20 @@ export class FootagePanel {
 
   update() {
     for (const each of [this.score, this.transfer]) each.disabled = !this.video;
-    for (const field of [this.cameras, this.words, this.estimates, this.seeds]) field.update();
+    for (const field of [this.cameras, this.words, this.estimates, this.teachers, this.makers, this.seeds]) field.update();
   }
+}
+
+/** Models with an adapter that follows maps: what can film a source's layout. */
+function makersOf({ models, adapters }) {
+  const given = adapters.filter(({ maps, models: own }) => maps && own === null);
+  const large = models.slice(1).flatMap(({ name: model }) =>
+    given.map(({ name: adapter }) => [{ model, adapter }, `${model} with ${adapter}`]),
+  );
+  return [[{ model: 'embedded', adapter: null }, 'embedded'], ...large];
+}
+
+/** Models that were offered without one. */
+function withoutMaps({ models, adapters }) {
+  return adapters.some(({ maps, models: own }) => maps && own === null) ? [] : models.slice(1).map(({ name }) => name);
 }

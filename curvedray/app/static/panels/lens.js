@@ -2,7 +2,7 @@
 
 import { h, plain } from '../ui/dom.js';
 import { dial } from '../ui/dial.js';
-import { button, choice, number, section, segmented, slider } from '../ui/fields.js';
+import { button, choice, columns, number, section, segmented, slider } from '../ui/fields.js';
 import { fovOfMillimetres, millimetres, widestFov } from '../view/lens.js';
 
 export class LensPanel {
@@ -31,7 +31,6 @@ export class LensPanel {
 
   build() {
     const { start, store } = this.studio;
-    const { clip } = store.project;
     const wide = (hfov) => this.change({ hfov: Math.min(hfov, this.widest), name: null });
     this.dial = dial('Field of view', () => this.lens.hfov, wide, {
       max: () => this.widest,
@@ -64,7 +63,10 @@ export class LensPanel {
     this.focal = number(
       'Focal length',
       () => this.millimetres(),
-      (mm) => wide(fovOfMillimetres(mm, this.lens.xi, clip.width, clip.height)),
+      (mm) => {
+        const { width, height } = store.project.clip;
+        wide(fovOfMillimetres(mm, this.lens.xi, width, height));
+      },
       { min: 1, max: 400, unit: 'mm', digits: 1, key: 'view millimetres' },
     );
     this.bend = slider(
@@ -85,19 +87,15 @@ export class LensPanel {
     );
     this.about = h('p', { class: 'help' });
     this.own = h('div', { class: 'stack' });
-    this.element = h(
-      'div',
-      { class: 'stack' },
-      section(
-        'Lens',
-        this.named.element,
-        this.about,
-        this.dial.element,
-        h('div', { class: 'row' }, units.element, this.degrees.element, this.focal.element),
-        this.bend.element,
-      ),
-      section('This keyframe', this.own),
+    const lens = section(
+      'Lens',
+      this.named.element,
+      this.about,
+      this.dial.element,
+      h('div', { class: 'row' }, units.element, this.degrees.element, this.focal.element),
+      this.bend.element,
     );
+    this.element = columns([lens], [section('This keyframe', this.own)]);
     this.makeKeyFields();
   }
 

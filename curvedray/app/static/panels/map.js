@@ -36,7 +36,10 @@ export class MapPanel {
         button('Put away', () => this.forget(), { look: 'quiet small' }),
       ),
     );
-    this.exact = button('Map of the blocks', () => this.ofBlocks(), { key: 'map of blocks' });
+    this.exact = button('Map of the blocks', () => this.ofBlocks(), {
+      key: 'map of blocks',
+      title: 'The exact distances of a blocked-out scene along this path',
+    });
     this.element = section(
       'Map of distances',
       h('p', { class: 'help' }, 'Drop a map, a depth file or a depth video on the page, or choose it.'),

@@ -1,7 +1,7 @@
 // Moves in film terms. The text is the truth: buttons write into it, sliders change amounts in it.
 
 import { h, refill } from '../ui/dom.js';
-import { button, choice, number, section, segmented, slider, words } from '../ui/fields.js';
+import { button, choice, columns, number, section, segmented, slider, words } from '../ui/fields.js';
 import { debounced } from '../state/latest.js';
 import { joined, pieces, withMove, withoutMove } from './move_text.js';
 
@@ -61,13 +61,13 @@ export class MovesPanel {
     const groups = moves.map((kind) => this.buttons(kind));
     this.kept = h('p', { class: 'help warn', hidden: true }, 'The path is made of keyframes or a file now. ');
     this.kept.append(button('Back to the move', () => this.write(this.path.moves), { look: 'small' }));
-    this.element = h(
-      'div',
-      { class: 'stack' },
-      this.kept,
-      section('Say it', this.text.element, this.problem, this.understood),
-      section('Moves in it', this.list),
-      section('Add a move', joins.element, h('div', { class: 'palette' }, groups)),
+    this.element = columns(
+      [
+        this.kept,
+        section('Say it', this.text.element, this.problem, this.understood),
+        section('Moves in it', this.list),
+      ],
+      [section('Add a move', joins.element, h('div', { class: 'palette' }, groups))],
     );
   }
 

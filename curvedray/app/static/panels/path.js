@@ -1,7 +1,7 @@
 // The path in numbers: every keyframe's position and angles, typed; what the path looks like in words; files in and out.
 
 import { h, plain, refill } from '../ui/dom.js';
-import { button, choice, number, section } from '../ui/fields.js';
+import { button, choice, columns, number, section } from '../ui/fields.js';
 import { exportPath, writtenFormats } from '../ui/exports.js';
 import { api } from '../state/api.js';
 import { debounced } from '../state/latest.js';
@@ -66,25 +66,21 @@ export class PathPanel {
       onchange: () => this.studio.drops.cameras([...this.file.files]).then(() => (this.file.value = '')),
     });
     this.imported = h('p', { class: 'help' });
-    this.element = h(
-      'div',
-      { class: 'stack' },
-      section('Keyframes', this.none, this.rows),
-      section('In words', this.words),
-      section(
-        'Export the path',
-        h('div', { class: 'row' }, this.formats.element, this.units.element),
-        this.convention,
-        button('Download the path', () => this.download(), { look: 'primary', key: 'download path' }),
-      ),
-      section(
-        'Import a path',
-        h('p', { class: 'help' }, 'Drop a camera file anywhere on the page, or choose it. Its format is recognised.'),
-        this.file,
-        button('Choose a camera file', () => this.file.click(), { key: 'choose cameras' }),
-        this.imported,
-      ),
+    const exported = section(
+      'Export the path',
+      h('div', { class: 'row' }, this.formats.element, this.units.element),
+      this.convention,
+      button('Download the path', () => this.download(), { look: 'primary', key: 'download path' }),
     );
+    const imported = section(
+      'Import a path',
+      h('p', { class: 'help' }, 'Drop a camera file anywhere on the page, or choose it. Its format is recognised.'),
+      this.file,
+      button('Choose a camera file', () => this.file.click(), { key: 'choose cameras' }),
+      this.imported,
+    );
+    const keys = section('Keyframes', this.none, this.rows);
+    this.element = columns([keys], [section('In words', this.words), exported, imported]);
   }
 
   update() {

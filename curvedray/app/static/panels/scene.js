@@ -2,7 +2,7 @@
 // a map of distances brought from elsewhere, with regions cut out of it.
 
 import { h, plain, refill } from '../ui/dom.js';
-import { button, number, section, segmented, words } from '../ui/fields.js';
+import { button, columns, number, section, segmented, words } from '../ui/fields.js';
 import { icon } from '../ui/icons.js';
 import { attempt } from '../ui/notices.js';
 import { api } from '../state/api.js';
@@ -56,14 +56,8 @@ export class ScenePanel {
       { min: 0.1, max: 100, step: 0.1, unit: 'm' },
     );
     this.blocked = section('Blocks', this.add, this.list, this.text.element, this.eye.element);
-    this.element = h(
-      'div',
-      { class: 'stack' },
-      section('Scene', this.kind.element, this.about, this.problem),
-      this.blocked,
-      this.cuts.element,
-      this.map.element,
-    );
+    const scene = section('Scene', this.kind.element, this.about, this.problem);
+    this.element = columns([scene, this.blocked], [this.cuts.element, this.map.element]);
   }
 
   choose(kind) {

@@ -20,10 +20,12 @@ import {
 import { h, withNextFrame } from '../ui/dom.js';
 import { button, segmented } from '../ui/fields.js';
 import { anglesOf, poseOf } from '../view/pose.js';
+import { cornersOf, framed } from './framing.js';
 import { dispose, frustum, place } from './frustum.js';
 import { ground, lines, solid } from './solids.js';
 
 const LEAST_LENGTH = 0.42; // metres of a drawn camera
+const SIDE = new Vector3(-4.6, -4.5, -6.2); // whence the set is looked at first
 
 export class Stage {
   constructor(studio) {
@@ -38,11 +40,8 @@ export class Stage {
     this.scene = new Scene();
     this.camera = new PerspectiveCamera(42, 1, 0.05, 400);
     this.camera.up.set(0, -1, 0);
-    this.camera.position.set(-4.6, -4.0, -4.4);
     this.controls = new OrbitControls(this.camera, this.canvas);
-    this.controls.target.set(0, 0.5, 1.8);
     this.controls.addEventListener('change', () => this.ask());
-    this.controls.update();
     this.scene.add(new AmbientLight(0xffffff, 1.6));
     const sun = new DirectionalLight(0xffffff, 2);
     sun.position.set(-4.5, -7.5, -4.8);
@@ -86,6 +85,7 @@ export class Stage {
         h('h2', {}, 'Set and path'),
         this.tools.element,
         h('span', { class: 'spacer' }),
+        button('', () => this.showAll(), { glyph: 'whole', label: 'Show all' }),
         button('', () => this.fromAbove(), { glyph: 'down', label: 'Look from above' }),
       ),
       this.holder,
@@ -101,8 +101,20 @@ export class Stage {
   }
 
   fromAbove() {
-    this.camera.position.set(0.01, -13, 2.2);
-    this.controls.target.set(0, 0.4, 2.3);
+    this.lookFrom(new Vector3(0, -1, -0.01));
+  }
+
+  showAll() {
+    this.lookFrom(SIDE);
+  }
+
+  /** Look along a direction, from as far as the path and the things need. */
+  lookFrom(direction) {
+    this.shownAll = true;
+    const { scene, path } = this.studio.derived;
+    const { place, target } = framed(cornersOf(scene, path.poses, this.length()), direction, this.camera);
+    this.controls.target.copy(target);
+    this.camera.position.copy(place);
     this.controls.update();
   }
 
@@ -137,6 +149,7 @@ export class Stage {
       this.camera.aspect = width / height;
       this.camera.updateProjectionMatrix();
     }
+    if (!this.shownAll) this.showAll();
     if (this.stale) this.rebuild();
     this.renderer.render(this.scene, this.camera);
   }

@@ -44,6 +44,19 @@ export function openedProject(record, start) {
   return opened;
 }
 
+/** The project of a take that varies another: by a `seed`, an `adapter`, or one `lens` (name, hfov, xi) for the whole path. */
+export function variedProject(project, { seed, adapter, lens }) {
+  const varied = structuredClone(project);
+  if (seed !== undefined) varied.film.seed = seed;
+  if (adapter !== undefined) varied.film.adapter = adapter;
+  if (lens) {
+    varied.lens = { ...lens, pan: [0, 0], zoom: 1 };
+    varied.path.own_lens = false;
+    for (const key of varied.path.keys) key.lens = null;
+  }
+  return varied;
+}
+
 /** A Lens as the server takes it. */
 export function lensBody({ name, hfov, xi, pan = [0, 0], zoom = 1 }) {
   const changed = pan[0] || pan[1] ? { pan } : {};

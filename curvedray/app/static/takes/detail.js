@@ -5,7 +5,7 @@ import { button, choice, section } from '../ui/fields.js';
 import { dialog } from '../ui/dialog.js';
 import { attempt, notice } from '../ui/notices.js';
 import { api } from '../state/api.js';
-import { openedProject } from '../state/project.js';
+import { openedProject, variedProject } from '../state/project.js';
 import { stepPicture } from '../panels/film.js';
 import { downloadsOf } from './downloads.js';
 import { players } from './players.js';
@@ -59,6 +59,8 @@ function progressOf(studio, take) {
     { class: 'under-way' },
     step ? stepPicture(step) : h('div', { class: 'step-picture empty' }),
     h('p', { role: 'status' }, words + left),
+    step?.frames === 1 &&
+      h('p', { class: 'help' }, 'Of a large model only the first frame is shown until the video is there.'),
     take.steps ? h('progress', { max: take.steps, value: take.step ?? 0, 'aria-label': 'Progress' }) : null,
     button('Cancel', () => attempt(() => api.removeTake(take.take)), { key: `cancel detail ${take.take}` }),
   );
@@ -115,7 +117,7 @@ function actionsOf(studio, take) {
         title: 'Bring back the project as it was when this was filmed',
       }),
     film &&
-      button('Another seed', () => again(studio, take, [{ seed: (take.asked.seed ?? 0) + 1 }]), {
+      button('Another seed', () => again(studio, take, { seed: (take.asked.seed ?? 0) + 1 }), {
         key: `seed ${take.take}`,
       }),
     film && button('Another lens …', () => againWith(studio, take, 'lens'), { key: `lens ${take.take}` }),
@@ -132,8 +134,14 @@ function reopen(studio, take) {
   });
 }
 
-async function again(studio, take, changes) {
-  const made = await attempt(() => api.again(take.take, changes));
+/** Film the same take with something else, beside it; the project goes along, so that the new take can be reopened too. */
+async function again(studio, take, change) {
+  const { lens } = change;
+  const body = { ...change, ...(lens ? { lens: { name: lens.name } } : {}) };
+  const made = await attempt(async () => {
+    const { project } = (await api.take(take.take)).asked; // which lists and events leave out
+    return api.again(take.take, [{ ...body, project: project ? variedProject(project, change) : null }]);
+  });
   if (!made) return;
   for (const each of made.takes) studio.takes.put(each);
   studio.room.compare([take.take, ...made.takes.map((each) => each.take)]);
@@ -163,7 +171,9 @@ async function againWith(studio, take, what) {
       ['Film it', () => chosen, 'primary'],
     ],
   );
-  if (answer) await again(studio, take, [what === 'lens' ? { lens: { name: answer } } : { adapter: answer }]);
+  const lensNamed = (name) => start.lenses.find((lens) => lens.name === name);
+  const pick = ({ name, hfov, xi }) => ({ name, hfov, xi });
+  if (answer) await again(studio, take, what === 'lens' ? { lens: pick(lensNamed(answer)) } : { adapter: answer });
 }
 
 async function remove(studio, take) {

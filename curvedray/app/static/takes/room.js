@@ -14,7 +14,12 @@ export class Room {
     Object.assign(this, { studio, chosen: [], shown: new Map() });
     this.list = h('ol', { class: 'take-list' });
     this.older = button('Older takes', () => studio.takes.older(), { look: 'quiet' });
-    this.none = h('p', { class: 'empty' }, 'Nothing filmed yet. Set a lens and a move, then press Film.');
+    this.none = h(
+      'div',
+      { class: 'empty' },
+      h('p', {}, 'Nothing filmed yet.'),
+      button('Film this shot', () => studio.panels.film.shoot(), { look: 'primary', glyph: 'film' }),
+    );
     this.detail = h('div', { class: 'take-details' });
     this.element = h(
       'section',
@@ -52,6 +57,7 @@ export class Room {
     this.chosen = this.chosen.filter((name) => takes.get(name));
     if (!this.chosen.length && takes.list.length) this.chosen = [takes.list[0].take];
     this.older.hidden = !takes.more;
+    this.element.classList.toggle('bare', !takes.list.length);
     refill(
       this.list,
       takes.list.map((take) => this.item(take)),
@@ -123,7 +129,7 @@ export class Room {
           h(
             'span',
             {},
-            [take.lens, take.kind === 'film' ? `seed ${take.asked?.seed ?? 0}` : take.kind].filter(Boolean).join(' · '),
+            [take.lens, take.kind === 'film' ? `seed\u00a0${take.asked?.seed ?? 0}` : take.kind].filter(Boolean).join(' · '),
           ),
           take.verdict ? badge(take.verdict) : h('span', { class: 'help' }, take.state),
         ),
@@ -137,7 +143,7 @@ export class Room {
           ...(chosen ? { checked: true } : {}),
           onchange: () => this.choose(take.take, true),
         }),
-        h('span', {}, 'beside'),
+        h('span', {}, 'compare'),
       ),
     );
   }

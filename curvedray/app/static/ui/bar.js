@@ -43,7 +43,8 @@ export function makeBar(studio) {
   const state = h('span', { class: 'worker', role: 'status' });
   const update = () => {
     name.update();
-    unsaved.hidden = !store.changed;
+    unsaved.classList.toggle('shown', store.changed);
+    unsaved.ariaHidden = !store.changed;
     undo.disabled = !store.past.length;
     redo.disabled = !store.future.length;
     const said = { loading: 'loading the model', ready: 'ready', working: 'filming', restarting: 'starting again' };

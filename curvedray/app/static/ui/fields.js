@@ -182,6 +182,11 @@ export function words(label, get, set, { lines = 1, placeholder = '', hideLabel 
   };
 }
 
+/** A panel of sections: one column beside the picture, two below it on a tablet. */
+export function columns(first, second) {
+  return h('div', { class: 'columns' }, h('div', { class: 'stack' }, first), h('div', { class: 'stack' }, second));
+}
+
 /** A part of a panel with a heading. */
 export function section(title, ...children) {
   const id = freshId('section');

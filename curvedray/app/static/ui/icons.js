@@ -23,6 +23,7 @@ const PATHS = {
   right: 'M8 5l5 5-5 5',
   up: 'M5 12l5-5 5 5',
   down: 'M5 8l5 5 5-5',
+  whole: 'M3 7V3h4M13 3h4v4M17 13v4h-4M7 17H3v-4',
   film: 'M3 4h14v12H3zM6 4v12M14 4v12M3 8h3M3 12h3M14 8h3M14 12h3',
   box: 'M4 7l6-3 6 3v7l-6 3-6-3zM4 7l6 3 6-3M10 10v7',
   ball: 'M10 3a7 7 0 1 0 0 14 7 7 0 0 0 0-14zM5 8c2 2 8 2 10 0',

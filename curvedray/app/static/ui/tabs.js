@@ -11,6 +11,7 @@ export function tabs(label, pages, shown = () => {}) {
         type: 'button',
         role: 'tab',
         id: `tab-${name}`,
+        'data-words': title,
         'aria-controls': `panel-${name}`,
         onclick: () => show(name),
         onkeydown: walk,

@@ -123,21 +123,23 @@ export class Finder {
     const both = this.shows.what === 'both';
     const room = this.pair.getBoundingClientRect();
     const strip = this.shows.what === 'picture' ? 0 : 46;
-    const stacked = both && room.height > room.width * 0.9;
-    const [across, down] = both ? (stacked ? [1, 2] : [2, 1]) : [1, 1];
-    const wide = Math.max(
-      80,
+    const widest = (across, down) =>
       Math.min(
         (room.width - 8 * (across - 1)) / across,
         (((room.height - strip - 8 * (down - 1)) / down) * width) / height,
-      ),
-    );
+      );
+    const stacked = both && widest(1, 2) > widest(2, 1);
+    const wide = Math.max(80, both ? Math.max(widest(1, 2), widest(2, 1)) : widest(1, 1));
     this.pair.classList.toggle('stacked', stacked);
     for (const frame of [this.first, this.second]) {
       frame.style.width = `${Math.floor(wide)}px`;
       frame.style.height = `${Math.floor((wide * height) / width)}px`;
     }
     this.scale.style.width = `${Math.floor(wide)}px`;
+    const shown = `${Math.floor(wide)} ${this.limits}`;
+    if (this.scaleShown === shown) return;
+    this.scaleShown = shown;
+    this.scale.replaceChildren(distanceScale(this.limits, this.studio.start.colours, Math.floor(wide)));
   }
 
   pixels(frame) {
@@ -169,7 +171,6 @@ export class Finder {
     const known = seen.filter((i) => i > 0 && i <= FARTHEST).sort((a, b) => a - b);
     if (known.length < 10) return;
     this.limits = [known[Math.floor(0.02 * known.length)], known[Math.floor(0.98 * known.length)]];
-    this.scale.replaceChildren(distanceScale(this.limits, this.studio.start.colours));
     this.ask();
   }
 

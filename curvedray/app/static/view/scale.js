@@ -10,15 +10,16 @@ export function ticks(low, high) {
   return inside.length > 1 ? inside : [...new Set([low, high])];
 }
 
-export function distanceScale([low, high], colours) {
+/** `width` in pixels, so that its words are as large as others. */
+export function distanceScale([low, high], colours, width = 314) {
   const share = (metres) => (high > low ? Math.log(metres / low) / Math.log(high / low) : 0.5);
   const steps = Array.from({ length: 64 }, (_, i) => colours[Math.round((i * 255) / 63)]);
   const bars = steps.map(([r, g, b], i) =>
-    s('rect', { x: i * 5, y: 2, width: 5.2, height: 10, fill: `rgb(${r},${g},${b})` }),
+    s('rect', { x: (i * width) / 64, y: 2, width: width / 64 + 0.2, height: 10, fill: `rgb(${r},${g},${b})` }),
   );
   const marks = ticks(low, high).map((metres) => {
-    const x = 320 * share(metres);
-    const anchor = x < 14 ? 'start' : x > 306 ? 'end' : 'middle';
+    const x = width * share(metres);
+    const anchor = x < 14 ? 'start' : x > width - 14 ? 'end' : 'middle';
     return [
       s('path', { d: `M${x} 12v4`, class: 'tick' }),
       s('text', { x, y: 27, 'text-anchor': anchor }, `${plain(metres, 2)} m`),
@@ -27,7 +28,7 @@ export function distanceScale([low, high], colours) {
   return s(
     'svg',
     {
-      viewBox: '0 0 320 32',
+      viewBox: `0 0 ${width} 32`,
       class: 'scale',
       'shape-rendering': 'crispEdges',
       role: 'img',
