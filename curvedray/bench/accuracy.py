@@ -43,7 +43,7 @@ def coefficient_error(lens: Lens, grid: TokenGrid) -> tuple[float, float]:
     ones[..., :n] = 1  # turned by a phasor, (1, 0) becomes (cos, sin)
     radii = breakpoints(mu.double(), sigma.double(), BREAKPOINTS).unflatten(1, (grid.frames, -1))
     errors, roundings = [], []
-    keys = compiled.Keys(ones, compiled.radii_of(mu, sigma, BREAKPOINTS), compiled.Layout.of(geometry))
+    keys = compiled.Keys(ones, compiled.Radii.of(mu, sigma, BREAKPOINTS).values, compiled.Layout.of(geometry))
     for query, (turned, _) in enumerate(keys.modulated(torch.float32)):
         exact = torch.cat(geometry.coefficients(radii, query), -1)[0]
         path = curved_path(radii, geometry.rays, geometry.query_from_source[query], geometry.lens[query])[0, ..., :3]

@@ -17,6 +17,7 @@ from curvedray.bench.accuracy import DIM, coefficient_error, gradient_error, int
 from curvedray.bench.harness import Measurement, interleaved, peak_growth, ratio, threads
 from curvedray.cameras import Lens, TokenGrid
 from curvedray.encoding.attention import CurvedEncoding, curved_ray_attention
+from curvedray.encoding.call import Call
 from curvedray.encoding.curved import default_frequencies
 from curvedray.encoding.kernels import compiled, eager
 
@@ -80,7 +81,7 @@ class Scene:
         return self.rotated_encoding.attention(q, k, v, mu, sigma)
 
     def eager(self, q: Tensor, k: Tensor, v: Tensor, mu: Tensor, sigma: Tensor) -> Tensor:
-        return eager.attention(q, k, v, self.encoding.geometry, mu, sigma, self.num)
+        return eager.attention(Call(q, k, v, mu, sigma, self.encoding.geometry, self.num))
 
     @cached_property
     def encoding(self) -> CurvedEncoding:

@@ -43,6 +43,37 @@ def yaw_pitch_roll(rotation: NDArray[np.float64]) -> NDArray[np.float64]:
     )
 
 
+def rotation_of(yaw_pitch_roll: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Ry(yaw) Rx(pitch) Rz(roll), (... 3) -> (... 3 3): what `yaw_pitch_roll` reads."""
+    (cy, cp, cr), (sy, sp, sr) = (np.moveaxis(wave(yaw_pitch_roll), -1, 0) for wave in (np.cos, np.sin))
+    rows = (
+        (cy * cr + sy * sp * sr, sy * sp * cr - cy * sr, sy * cp),
+        (cp * sr, cp * cr, -sp),
+        (cy * sp * sr - sy * cr, cy * sp * cr + sy * sr, cy * cp),
+    )
+    return np.stack([np.stack(row, -1) for row in rows], -2)
+
+
+def rotation_vector(rotation: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The axis times the angle, (... 3 3) -> (... 3). At half a turn, one of its two axes.
+
+    By way of the unit quaternion q: the rows of 4 q q^T are sums of the rotation's entries; the longest is the most
+    exact multiple of q.
+    """
+    r, trace = rotation, np.trace(rotation, axis1=-2, axis2=-1)[..., None, None]
+    products = np.empty((*r.shape[:-2], 4, 4))
+    products[..., :3, :3] = r + np.swapaxes(r, -1, -2) + (1 - trace) * np.eye(3)
+    products[..., 3, 3] = 1 + trace[..., 0, 0]
+    for i, (j, k) in enumerate(((2, 1), (0, 2), (1, 0))):
+        products[..., i, 3] = products[..., 3, i] = r[..., j, k] - r[..., k, j]
+    longest = np.argmax(np.diagonal(products, axis1=-2, axis2=-1), -1)[..., None, None]
+    q = np.take_along_axis(products, longest, -2)[..., 0, :]
+    axis, w = q[..., :3] * np.where(q[..., 3:] < 0, -1, 1), np.abs(q[..., 3])
+    sine = np.linalg.norm(axis, axis=-1)
+    angle = 2 * np.arctan2(sine, w)
+    return axis * np.divide(angle, sine, out=np.zeros_like(angle), where=sine > 0)[..., None]
+
+
 def fibonacci_lattice(count: int, angle: float = math.pi) -> Float[Tensor, "count 3"]:
     """Unit directions within `angle` of the z axis, spread evenly over that cap of the sphere, or over all of it."""
     index = torch.arange(count, dtype=torch.float64)

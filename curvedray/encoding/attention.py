@@ -3,6 +3,7 @@
 b batch   h head   n token   d channel   k breakpoint   c coordinate   f frequency
 """
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -15,12 +16,14 @@ from torch import Tensor
 
 from curvedray.cameras import Cameras, TokenGrid
 from curvedray.encoding import kernels
+from curvedray.encoding.call import Call
 from curvedray.encoding.curved import OFFSETS, _default_frequencies, breakpoints, modulate
 from curvedray.encoding.geometry import Geometry, batched, patch_rays
-from curvedray.encoding.masks import Mask, mask_of
+from curvedray.encoding.masks import mask_of
 from curvedray.errors import InputError
 
 Backend = Literal["auto", "fast", "reference"]
+Bearings = dict[torch.dtype, tuple[Float[Tensor, "*b 1 nq n"], Float[Tensor, "*b 1 nq n"]]]  # cos and sin
 
 
 def curved_ray_attention(
@@ -94,7 +97,8 @@ class CurvedEncoding:
     query_rotation: bool  # queries are turned by their own bearing
     value_rotation: bool  # values are turned as keys are, and outputs turned back by the query's own bearing
     # cos and sin of the queries' own bearings, for every head, in each precision; empty where no rotation needs them.
-    bearings: dict[torch.dtype, tuple[Float[Tensor, "*b 1 nq n"], Float[Tensor, "*b 1 nq n"]]]
+    bearings: "Bearings"
+    bearings_back: "Bearings"  # the same with sin negated
 
     @classmethod
     def between(
@@ -120,18 +124,20 @@ class CurvedEncoding:
         _check_rays(rays)
         _check_options(breakpoints, frequencies, backend)
         device = device or cameras.world_from_camera.device
-        # Under a user's autocast, products of coordinates and frequencies would be rounded to half precision.
-        with torch.autocast(device.type, enabled=False):
+        with full_precision(device):
             offsets = torch.tensor(OFFSETS[:rays], device=device)
             geometry = Geometry.between(cameras, grid, query_cameras, frequencies, offsets)
-            bearings = {}
+            bearings, bearings_back = {}, {}
             if query_rotation or value_rotation:
                 own = batched(query_cameras.to(geometry.rays), geometry.rays.shape[:-4])
                 cos, sin = geometry.own_bearings(*patch_rays(own, query_grid, offsets.to(geometry.rays)))
-                cos, sin = cos[..., None, :, :], sin[..., None, :, :]
-                bearings = {dtype: (cos.to(dtype), sin.to(dtype)) for dtype in {torch.float32, cos.dtype}}
+                cos, sin = cos[..., None, :, :].contiguous(), sin[..., None, :, :].contiguous()
+                for dtype in {torch.float32, cos.dtype}:
+                    bearings[dtype] = cos.to(dtype), sin.to(dtype)
+                    bearings_back[dtype] = cos.to(dtype), -sin.to(dtype)
+        both = (bearings, bearings_back)
         rotations = (query_rotation, value_rotation)
-        return cls(geometry, grid.tokens, query_grid.tokens, breakpoints, backend, *rotations, bearings)
+        return cls(geometry, grid.tokens, query_grid.tokens, breakpoints, backend, *rotations, *both)
 
     def attention(
         self,
@@ -154,16 +160,15 @@ class CurvedEncoding:
             raise InputError("mu and sigma", "an interval of log radius per key", "none", "Curved rays need radii.")
         self._check(q, k, v, mu, sigma)
         mask = mask_of(attn_mask, is_causal, q, k)
-        with torch.autocast(q.device.type, enabled=False):
+        with full_precision(q.device):
             mu, sigma = (i.to(torch.promote_types(i.dtype, torch.float32)) for i in (mu, sigma))
-            if self.query_rotation:
-                q = modulate(q, *self.bearings[mu.dtype])
-            inputs = (q, k, v, self.geometry, mu, sigma, self.breakpoints, mask, self.value_rotation)
             twin = self.backend == "reference" or (self.backend == "auto" and self.geometry.requires_grad)
-            out = reference_attention(*inputs) if twin else kernels.attention(*inputs)
+            attend, turned = (reference_attention, modulate) if twin else (kernels.attention, kernels.turned)
+            if self.query_rotation:
+                q = turned(q, *self.bearings[mu.dtype])
+            out = attend(Call(q, k, v, mu, sigma, self.geometry, self.breakpoints, mask, self.value_rotation))
             if self.value_rotation:
-                cos, sin = self.bearings[mu.dtype]
-                out = modulate(out, cos, -sin)
+                out = turned(out, *self.bearings_back[mu.dtype])
             return out
 
     def _check(self, q: Tensor, k: Tensor, v: Tensor, mu: Tensor, sigma: Tensor) -> None:
@@ -194,29 +199,23 @@ class CurvedEncoding:
             raise InputError("v", need, v.shape[-1], fix)
 
 
-def reference_attention(
-    q: Float[Tensor, "b h nq d"],
-    k: Float[Tensor, "b h n d"],
-    v: Float[Tensor, "b h n dv"],
-    geometry: Geometry,
-    mu: Float[Tensor, "b n"],
-    sigma: Float[Tensor, "b n"],
-    num: int,
-    mask: Mask | None = None,
-    turn_values: bool = False,
-) -> Float[Tensor, "b h nq dv"]:
-    """Keys are modulated for one query frame at a time; its queries attend to them, to all source frames at once.
+def full_precision(device: torch.device) -> AbstractContextManager[Any]:
+    """Under a user's autocast, products of coordinates and frequencies would be rounded to half precision."""
+    autocast = torch.is_autocast_enabled(device.type)
+    return torch.autocast(device.type, enabled=False) if autocast else nullcontext()
 
-    With `turn_values` values are modulated as keys are.
-    """
-    geometry = geometry.to(mu.dtype)
-    radii = rearrange(breakpoints(mu, sigma, num), "b (s p) k -> b s p k", p=geometry.rays.shape[-3])
+
+def reference_attention(call: Call) -> Float[Tensor, "b h nq dv"]:
+    """Keys are modulated for one query frame at a time; its queries attend to them, to all source frames at once."""
+    q, k, v, geometry = call.q, call.k, call.v, call.geometry.to(call.mu.dtype)
+    radii = breakpoints(call.mu, call.sigma, call.breakpoints)
+    radii = rearrange(radii, "b (s p) k -> b s p k", p=geometry.rays.shape[-3])
     patches = q.shape[-2] // geometry.query_frames
     out = []
     for frame, queries in enumerate(q.split(patches, dim=-2)):
         cos, sin = (i.expand(len(k), -1, -1)[:, None] for i in geometry.coefficients(radii, frame))
-        rows = mask.rows(frame * patches, (frame + 1) * patches, q.device) if mask else None
-        values = modulate(v, cos, sin) if turn_values else v
+        rows = call.mask.rows(frame * patches, (frame + 1) * patches, q.device) if call.mask else None
+        values = modulate(v, cos, sin) if call.turn_values else v
         out.append(F.scaled_dot_product_attention(queries, modulate(k, cos, sin), values, rows))
     return torch.cat(out, -2)
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.spatial.transform import Rotation
 
 from curvedray.cameras import Lens, Unit
+from curvedray.cameras.angles import rotation_of
 from curvedray.errors import InputError
 from curvedray.moves.move import LARGEST, Ease, Move, Quantity, Sequence, Step, Together
 
@@ -59,7 +59,7 @@ class Rig:
     def poses(self) -> Array:
         """world_from_camera, (t 4 4)."""
         poses = np.tile(np.eye(4), (len(self.yaw), 1, 1))
-        poses[:, :3, :3] = Rotation.from_euler("YXZ", np.stack([self.yaw, self.pitch, self.roll], -1)).as_matrix()
+        poses[:, :3, :3] = rotation_of(np.stack([self.yaw, self.pitch, self.roll], -1))
         poses[:, :3, 3] = self.position
         return poses
 

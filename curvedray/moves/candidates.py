@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.transform import Rotation
 
 from curvedray.cameras import Cameras
-from curvedray.cameras.angles import yaw_pitch_roll
+from curvedray.cameras.angles import rotation_vector, yaw_pitch_roll
 from curvedray.errors import InputError
 from curvedray.moves.actions import EASES
 from curvedray.moves.move import Move, Quantity, Sequence, Step, Together
@@ -192,7 +191,7 @@ def _dolly_zoom(path: Path) -> _Part | None:
 def _shake(path: Path) -> Step | None:
     """A small motion that turns back again and again, over a steady one or none. Its seed cannot be told."""
     own = path.seen_from(path.rotation[0])
-    angles, positions = Rotation.from_matrix(own.rotation).as_rotvec()[:, [1, 0, 2]], own.position
+    angles, positions = rotation_vector(own.rotation)[:, [1, 0, 2]], own.position
     (turn, turning), (sway, going) = _steady(angles), _steady(positions)
     speeds = np.concatenate([_beyond_rounding(turn, 1.0), _beyond_rounding(sway, np.abs(positions).max())], -1)
     reversals = (speeds[1:] * speeds[:-1] < 0).sum(0)

@@ -4,10 +4,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from curvedray.cameras import Cameras, Unit
-from curvedray.cameras.angles import yaw_pitch_roll
+from curvedray.cameras.angles import rotation_angle, yaw_pitch_roll
 from curvedray.errors import InputError
 from curvedray.moves.move import KINDS, Move, Quantity, Sequence, Step, Together, plain
 from curvedray.moves.recognise import Deviation, recognise
@@ -67,8 +66,7 @@ def describe(cameras: Cameras) -> Description:
     if cameras.batch_shape:
         raise InputError("describe", "one trajectory", f"a batch of shape {cameras.batch_shape}")
     poses = cameras.relative_to_first().world_from_camera.detach().cpu().double().numpy()
-    turned = Rotation.from_matrix(poses[:, :3, :3])
-    steps = (turned[:-1].inv() * turned[1:]).magnitude() if len(cameras) > 1 else np.zeros(0)
+    steps = rotation_angle(poses[:-1, :3, :3], poses[1:, :3, :3])
     lens = cameras.frame_lens
     length = float(np.linalg.norm(np.diff(poses[:, :3, 3], axis=0), axis=-1).sum())
     yaw, pitch, roll = (float(i) for i in np.rad2deg(yaw_pitch_roll(poses[-1, :3, :3])))

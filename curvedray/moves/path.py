@@ -8,10 +8,9 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.transform import Rotation
 
 from curvedray.cameras import Cameras
-from curvedray.cameras.angles import rotation_angle, yaw_pitch_roll
+from curvedray.cameras.angles import rotation_angle, rotation_of, rotation_vector, yaw_pitch_roll
 from curvedray.moves.actions import Array
 
 STILL_LENGTH = 1e-3  # of the unit: a camera that moves less stands still
@@ -54,7 +53,7 @@ class Path:
 
     def views(self) -> "list[Path]":
         """In the first camera's own axes, and in level ones, where a tilted camera's pan is still a pan."""
-        level = Rotation.from_euler("y", yaw_pitch_roll(self.rotation[0])[0]).as_matrix()
+        level = rotation_of(yaw_pitch_roll(self.rotation[0]) * [1, 0, 0])
         own = self.seen_from(self.rotation[0])
         return [own] if np.allclose(level, self.rotation[0], atol=1e-4) else [own, self.seen_from(level)]
 
@@ -99,4 +98,4 @@ class Path:
 
 def _turns(rotation: Array) -> Array:
     steps = np.swapaxes(rotation[:-1], -1, -2) @ rotation[1:]
-    return Rotation.from_matrix(steps).as_rotvec() if len(steps) else np.zeros((0, 3))
+    return rotation_vector(steps)

@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy.spatial.transform import Rotation
 
-from curvedray.cameras.angles import direction_angle, rotation_angle, yaw_pitch_roll
+from curvedray.cameras.angles import direction_angle, rotation_angle, rotation_of, rotation_vector, yaw_pitch_roll
 
 
 @pytest.mark.parametrize("angle", [0.0, 1e-9, 1e-4, 0.5, 2.0, 3.0])
@@ -30,3 +30,18 @@ def test_the_angle_between_directions(angle):
 def test_yaw_pitch_and_roll_are_read_back():
     angles = np.random.default_rng(0).uniform([-3, -1.5, -3], [3, 1.5, 3], (50, 3))
     np.testing.assert_allclose(yaw_pitch_roll(Rotation.from_euler("YXZ", angles).as_matrix()), angles, atol=1e-9)
+    np.testing.assert_allclose(rotation_of(angles), Rotation.from_euler("YXZ", angles).as_matrix(), atol=1e-14)
+
+
+@pytest.mark.parametrize("angle", [0.0, 1e-12, 1e-4, 0.5, 3.0, np.pi - 1e-7])
+def test_a_rotation_vector_is_the_one_it_was_made_with(angle):
+    axes = np.random.default_rng(2).normal(size=(20, 3))
+    made = angle * axes / np.linalg.norm(axes, axis=-1, keepdims=True)
+    np.testing.assert_allclose(rotation_vector(Rotation.from_rotvec(made).as_matrix()), made, rtol=1e-7, atol=1e-15)
+    assert rotation_vector(np.zeros((0, 3, 3))).shape == (0, 3)
+
+
+@pytest.mark.parametrize("axis", range(3))
+def test_half_a_turn_has_one_of_its_two_axes(axis):
+    turned = rotation_vector(2 * np.outer(np.eye(3)[axis], np.eye(3)[axis]) - np.eye(3))
+    np.testing.assert_allclose(np.abs(turned), np.pi * np.eye(3)[axis], atol=1e-15)

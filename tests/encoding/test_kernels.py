@@ -14,8 +14,10 @@ from scenes import DOUBLE, kinds_of_mask, lens, noise, orbit, poses, tokens
 
 from curvedray.bench.accuracy import coefficient_error, gradient_error
 from curvedray.cameras import Cameras, Lens, TokenGrid
+from curvedray.encoding import kernels
 from curvedray.encoding.attention import curved_ray_attention
-from curvedray.encoding.curved import OFFSETS, default_frequencies
+from curvedray.encoding.call import Call
+from curvedray.encoding.curved import OFFSETS, breakpoints, default_frequencies, modulate
 from curvedray.encoding.geometry import Geometry
 from curvedray.encoding.kernels import build, compiled, eager
 
@@ -133,10 +135,35 @@ def test_a_camera_that_only_turns_and_one_that_hardly_moves(step):
 def test_radii_beyond_the_kernels_reach_go_the_eager_way(reach):
     cameras, (q, k, v, mu, sigma) = orbit(GRID), (i.float() for i in tokens(GRID))
     geometry = Geometry.between(cameras, GRID, cameras, default_frequencies(GRID, 40), torch.tensor(OFFSETS))
-    assert compiled.suits(q, k, v, geometry, mu, None)
-    assert compiled.reaches(geometry, compiled.radii_of(mu, sigma, 5))
+    assert compiled.suits(Call(q, k, v, mu, sigma, geometry, 5))
+    assert compiled.reaches(geometry, compiled.Radii.of(mu, sigma, 5))
     mu[0, 3] = reach
-    assert not compiled.reaches(geometry, compiled.radii_of(mu, sigma, 5))
+    assert not compiled.reaches(geometry, compiled.Radii.of(mu, sigma, 5))
+
+
+@needs_kernel
+@pytest.mark.parametrize("num", [1, 2, 5])
+def test_the_kernels_radii_are_the_twins(num):
+    mu, sigma = noise(2, 9).float(), noise(2, 9, seed=1).float()
+    radii = compiled.Radii.of(mu.expand(2, 9), sigma, num)
+    exact = breakpoints(mu.double(), sigma.double(), num).mT
+    torch.testing.assert_close(radii.values, exact, rtol=1e-14, atol=0)
+    assert (radii.nearest, radii.farthest) == (radii.values.min(), radii.values.max())
+
+
+@needs_kernel
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("shape", [(1, 7, 5), (2, 1, 7, 5), (2, 1, 7, 17)])
+def test_the_kernel_turns_tokens_as_modulate_does(dtype, shape):
+    """Also tokens that do not lie side by side in memory, with channels left over."""
+    x = noise(2, 7, 3, 36).to(dtype).transpose(1, 2)
+    theta = noise(*shape).float()
+    with torch.no_grad():
+        ours = kernels.turned(x, theta.cos(), theta.sin())
+    assert compiled.suits_turning(x, theta)
+    twin = modulate(x, theta.cos(), theta.sin())
+    assert ours.dtype == dtype
+    torch.testing.assert_close(ours, twin)
 
 
 @needs_kernel
@@ -147,7 +174,7 @@ def test_threads_do_not_change_a_bit():
     try:
         for threads in (1, 2, 5):
             torch.set_num_threads(threads)
-            radii, layout = compiled.radii_of(*inputs[3:], 5), compiled.Layout.of(geometry)
+            radii, layout = compiled.Radii.of(*inputs[3:], 5).values, compiled.Layout.of(geometry)
             keys = compiled.Keys(inputs[1], radii, layout, inputs[2])
             results.append([i.clone() for both in keys.modulated(torch.float32) for i in both])
     finally:

@@ -61,6 +61,12 @@ int main() {
         curved_modulate(&p, out.get(), out_values.get());
         curved_modulate_backward(&p, grad.get(), turned_values.get(), grad_keys.get(), grad_values.get(),
                                  grad_radii.get());
+        const int64_t n = A * C * F;
+        auto cosine = filled<float>(cameras * tokens * n, -1, 1), sine = filled<float>(cameras * tokens * n, -1, 1);
+        curved_turn(keys.get(), cosine.get(), sine.get(), batch, cameras, heads, tokens, n, dim, out.get());
+        auto mu = filled<float>(batch * tokens, -3, 3), sigma = filled<float>(batch * tokens, -1, 1);
+        double ends[2];
+        curved_radii(mu.get(), sigma.get(), batch, tokens, K == 2 ? cases % 2 + 1 : K, radii.get(), ends);
         cases++;
     }
     std::printf("%d\n", cases);

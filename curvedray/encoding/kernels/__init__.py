@@ -4,28 +4,27 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from curvedray.encoding.geometry import Geometry
+from curvedray.encoding.call import Call
+from curvedray.encoding.curved import modulate
 from curvedray.encoding.kernels import compiled, eager
-from curvedray.encoding.masks import Mask
 
 
-def attention(
-    q: Float[Tensor, "b h nq d"],
-    k: Float[Tensor, "b h n d"],
-    v: Float[Tensor, "b h n dv"],
-    geometry: Geometry,
-    mu: Float[Tensor, "b n"],
-    sigma: Float[Tensor, "b n"],
-    num: int,
-    mask: Mask | None = None,
-    turn_values: bool = False,
-) -> Float[Tensor, "b h nq dv"]:
+def attention(call: Call) -> Float[Tensor, "b h nq dv"]:
     """attention.reference_attention, by the fastest means that takes these tensors on this machine.
 
     torch.compile is given the eager form, which it can see through.
     """
-    if not torch.compiler.is_compiling() and compiled.suits(q, k, v, geometry, mu, mask):
-        radii = compiled.radii_of(mu, sigma, num)
-        if compiled.reaches(geometry, radii) and compiled.library() is not None:
-            return compiled.attention(q, k, v, geometry, mu, sigma, num, mask, turn_values, radii)
-    return eager.attention(q, k, v, geometry, mu, sigma, num, mask, turn_values)
+    if not torch.compiler.is_compiling() and compiled.suits(call) and compiled.library() is not None:
+        radii = compiled.Radii.of(call.mu, call.sigma, call.breakpoints)
+        if compiled.reaches(call.geometry, radii):
+            return compiled.attention(call, radii.values)
+    return eager.attention(call)
+
+
+def turned(
+    x: Float[Tensor, "b h nq d"], cos: Float[Tensor, "*b 1 nq n"], sin: Float[Tensor, "*b 1 nq n"]
+) -> Float[Tensor, "b h nq d"]:
+    """curved.modulate, in one pass where no gradient is wanted."""
+    if not torch.compiler.is_compiling() and compiled.suits_turning(x, cos) and compiled.library() is not None:
+        return compiled.turned(x, cos, sin)
+    return modulate(x, cos, sin)

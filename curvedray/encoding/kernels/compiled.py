@@ -13,6 +13,7 @@ import threading
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from curvedray.encoding.call import Call
 from curvedray.encoding.curved import log_steps
 from curvedray.encoding.geometry import Geometry
 from curvedray.encoding.kernels.build import compiled
@@ -36,8 +38,8 @@ POINTERS = ("keys", "values", "radii", "rays", "exists", "poses", "lenses", "fre
 SIZES = ("batch", "camera_batch", "heads", "tokens", "patches", "dim", "breakpoints", "rays_per_patch")
 COUNTS = ("coordinates", "frequencies", "threads")
 
-flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
-flash_backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
+flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
+flash_backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward.default
 
 
 class Problem(ctypes.Structure):
@@ -61,6 +63,8 @@ def declared(kernel: ctypes.CDLL | None) -> ctypes.CDLL | None:
     if kernel is not None:
         kernel.curved_modulate.argtypes = [ctypes.POINTER(Problem), *2 * [ctypes.c_void_p]]
         kernel.curved_modulate_backward.argtypes = [ctypes.POINTER(Problem), *5 * [ctypes.c_void_p]]
+        kernel.curved_radii.argtypes = [*2 * [ctypes.c_void_p], *3 * [ctypes.c_int64], *2 * [ctypes.c_void_p]]
+        kernel.curved_turn.argtypes = [*3 * [ctypes.c_void_p], *6 * [ctypes.c_int64], ctypes.c_void_p]
     return kernel
 
 
@@ -73,61 +77,80 @@ def torch_threads() -> int | None:
         return None
 
 
-def suits(q: Tensor, k: Tensor, v: Tensor, geometry: Geometry, mu: Tensor, mask: Mask | None) -> bool:
+def suits(call: Call) -> bool:
     """Whether these are tensors the kernel takes: on the CPU, no wider than float32, cameras not being learned."""
-    if any(x.device.type != "cpu" for x in (q, k, v, mu)) or geometry.requires_grad:
+    q, k, v, mu = call.q, call.k, call.v, call.mu
+    if not (q.is_cpu and k.is_cpu and v.is_cpu and mu.is_cpu) or call.geometry.requires_grad:
         return False
     if not (q.dtype == k.dtype == v.dtype and k.dtype in DTYPES and mu.dtype == torch.float32):
         return False
-    return v.shape[-1] == k.shape[-1] and not (mask is not None and mask.requires_grad)
+    return v.shape[-1] == k.shape[-1] and not (call.mask is not None and call.mask.requires_grad)
 
 
-def radii_of(mu: Float[Tensor, "b n"], sigma: Float[Tensor, "b n"], num: int) -> Float[Tensor, "b k n"]:
-    """curved.breakpoints in double precision, breakpoints before tokens, as the kernel reads them."""
-    wide, width = mu.detach().double()[:, None], sigma.detach().double().abs_()[:, None]
-    return (width * log_steps(num, wide)[:, None]).add_(wide).exp_()
+def suits_turning(x: Tensor, cos: Tensor) -> bool:
+    """The same of tokens to be turned, whose gradient nobody wants."""
+    if torch.is_grad_enabled() and (x.requires_grad or cos.requires_grad):
+        return False
+    return x.is_cpu and cos.is_cpu and x.dtype in DTYPES and cos.dtype == torch.float32
 
 
-def reaches(geometry: Geometry, radii: Float[Tensor, "b k n"]) -> bool:
+@dataclass(frozen=True, eq=False)
+class Radii:
+    """curved.breakpoints in double precision, breakpoints before tokens, as the kernel reads them; and their ends."""
+
+    values: Float[Tensor, "b k n"]
+    nearest: float
+    farthest: float  # neither is a number where some radius is not
+
+    @classmethod
+    def of(cls, mu: Float[Tensor, "b n"], sigma: Float[Tensor, "b n"], num: int) -> "Radii":
+        kernel, mu, sigma, (b, n) = library(), mu.contiguous(), sigma.float().contiguous(), mu.shape
+        assert kernel is not None
+        values, ends = torch.empty(b, max(num, 2), n, dtype=torch.float64), (ctypes.c_double * 2)()
+        kernel.curved_radii(mu.data_ptr(), sigma.data_ptr(), b, n, num, values.data_ptr(), ends)
+        return cls(values, *ends)
+
+
+def reaches(geometry: Geometry, radii: Radii) -> bool:
     """Whether lengths and phases are within the kernel's reach; radii that are not numbers are not."""
-    nearest, farthest = (float(i) for i in radii.aminmax())
-    if not (nearest > NEAREST and farthest < FARTHEST):
+    if not (radii.nearest > NEAREST and radii.farthest < FARTHEST):
         return False
     layout = Layout.of(geometry)
-    farthest += 2 * layout.farthest_camera
+    farthest = radii.farthest + 2 * layout.farthest_camera
     return farthest < FARTHEST and max(farthest, 1.0) * layout.highest_frequency / math.pi < MOST_HALF_TURNS
 
 
-def attention(
-    q: Float[Tensor, "b h nq d"],
-    k: Float[Tensor, "b h n d"],
-    v: Float[Tensor, "b h n d"],
-    geometry: Geometry,
-    mu: Float[Tensor, "b n"],
-    sigma: Float[Tensor, "b n"],
-    num: int,
-    mask: Mask | None,
-    turn_values: bool,
-    radii: Float[Tensor, "b k n"],
+def turned(
+    x: Float[Tensor, "b h nq d"], cos: Float[Tensor, "*b 1 nq n"], sin: Float[Tensor, "*b 1 nq n"]
 ) -> Float[Tensor, "b h nq d"]:
+    """curved.modulate."""
+    kernel, rows, cos, sin = library(), x.float().contiguous(), cos.contiguous(), sin.contiguous()
+    assert kernel is not None
+    out, (b, h, n, d) = torch.empty_like(rows), x.shape
+    phasors = (cos.numel() // (n * cos.shape[-1]), h, n, cos.shape[-1])
+    kernel.curved_turn(rows.data_ptr(), cos.data_ptr(), sin.data_ptr(), b, *phasors, d, out.data_ptr())
+    return out.to(x.dtype)
+
+
+def attention(call: Call, radii: Float[Tensor, "b k n"]) -> Float[Tensor, "b h nq d"]:
     """attention.reference_attention, with gradients to q, k, v, mu and sigma."""
-    if torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v, mu, sigma)):
-        return CurvedAttention.apply(q, k, v, mu, sigma, geometry, num, mask, turn_values, radii)
-    keys = Keys.of(k, v, turn_values, radii, Layout.of(geometry))
-    return torch.cat([part for part, _ in _each_frame(keys, q, v, mask)], -2)
+    learned = (call.q, call.k, call.v, call.mu, call.sigma)
+    if torch.is_grad_enabled() and any(x.requires_grad for x in learned):
+        return CurvedAttention.apply(*learned, call, radii)
+    keys = Keys.of(call.k, call.v, call.turn_values, radii, Layout.of(call.geometry))
+    return torch.cat([part for part, _ in _each_frame(keys, call.q, call.v, call.mask)], -2)
 
 
 def _each_frame(keys: "Keys", q: Tensor, v: Tensor, mask: Mask | None) -> Iterator[tuple[Tensor, Tensor]]:
     """Each query frame's output, and the logarithms of its softmax's sums."""
     patches = q.shape[-2] // keys.layout.query_frames
     for index, (queries, (key, value)) in enumerate(zip(q.split(patches, -2), keys.modulated(v.dtype), strict=True)):
-        yield flash(queries, key, v if value is None else value, attn_mask=added(mask, index, patches, q))
+        rows = None if mask is None else added(mask, index, patches, q)
+        yield flash(queries, key, v if value is None else value, attn_mask=rows)
 
 
-def added(mask: Mask | None, frame: int, patches: int, q: Tensor) -> Tensor | None:
+def added(mask: Mask, frame: int, patches: int, q: Tensor) -> Tensor:
     """A frame's rows of the mask as what is added to its scores, which is all that this attention takes."""
-    if mask is None:
-        return None
     rows = mask.rows(frame * patches, (frame + 1) * patches, q.device)
     if rows.dtype != torch.bool:
         return rows
@@ -175,6 +198,16 @@ class Layout:
     def query_frames(self) -> int:
         return len(self.poses)
 
+    @cached_property
+    def pointers(self) -> tuple[int, ...]:
+        placed = (self.rays, self.exists, self.poses, self.lenses, self.frequencies)
+        return tuple(x.data_ptr() for x in placed)
+
+    @cached_property
+    def frame_pointers(self) -> list[tuple[int, int]]:
+        """Each query frame's own poses and lenses."""
+        return [(pose.data_ptr(), lens.data_ptr()) for pose, lens in zip(self.poses, self.lenses, strict=True)]
+
 
 _LAYOUTS: "weakref.WeakKeyDictionary[Geometry, Layout]" = weakref.WeakKeyDictionary()
 
@@ -187,13 +220,12 @@ def _buffers(like: Float[Tensor, "b h n d"], count: int) -> list[Float[Tensor, "
 
     Large ones are made one by one: glibc's malloc has used pages at hand for 32 MiB at most.
     """
-    size = count * like.numel()
-    if size > LARGEST_KEPT:
+    if count * like.numel() > LARGEST_KEPT:
         return [torch.empty_like(like) for _ in range(count)]
-    kept = getattr(_KEPT, "room", None)
-    if kept is None or kept.numel() < size:
-        kept = _KEPT.room = torch.empty(size)
-    return list(kept[:size].view(count, *like.shape))
+    kept: list[Tensor] = getattr(_KEPT, "room", [])
+    if len(kept) < count or kept[0].shape != like.shape:
+        kept = _KEPT.room = list(torch.empty(count, *like.shape))
+    return kept[:count]
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,15 +247,13 @@ class Keys:
         """What the kernel is told of the first query frame; `at` moves it to another."""
         (b, h, n, d), layout = self.keys.shape, self.layout
         sizes = (b, len(layout.rays), h, n, layout.patches, d, self.radii.shape[1], layout.rays.shape[1])
-        placed = (layout.rays, layout.exists, layout.poses, layout.lenses, layout.frequencies)
-        pointers = (_pointer(x) for x in (self.keys, self.values, self.radii, *placed))
-        return Problem(*pointers, *sizes, *layout.frequencies.shape, torch.get_num_threads(), torch_threads())
+        pointers = (_pointer(x) for x in (self.keys, self.values, self.radii))
+        counts = (*layout.frequencies.shape, torch.get_num_threads())
+        return Problem(*pointers, *layout.pointers, *sizes, *counts, torch_threads())
 
     def at(self, problem: Problem, query: int) -> Problem:
         """The same problem with a query frame's own poses and lenses."""
-        for name in ("poses", "lenses"):
-            own = getattr(self.layout, name)
-            setattr(problem, name, own.data_ptr() + query * own.stride(0) * own.element_size())
+        problem.poses, problem.lenses = self.layout.frame_pointers[query]
         return problem
 
     def modulated(self, dtype: torch.dtype) -> Iterator[tuple[Tensor, Tensor | None]]:
@@ -232,9 +262,10 @@ class Keys:
         assert kernel is not None
         key, *turned = _buffers(self.keys, 1 if self.values is None else 2)
         value = turned[0] if turned else None
+        pointers = _pointer(key), _pointer(value)
         for query in range(self.layout.query_frames):
-            kernel.curved_modulate(self.at(problem, query), _pointer(key), _pointer(value))
-            yield key.to(dtype), None if value is None else value.to(dtype)
+            kernel.curved_modulate(self.at(problem, query), *pointers)
+            yield (key, value) if dtype == key.dtype else (key.to(dtype), None if value is None else value.to(dtype))
 
     def add_gradients(self, query: int, dk: Tensor, dv: Tensor, to_k: Tensor, to_v: Tensor, to_radii: Tensor) -> None:
         """From the gradients of one frame's modulated keys and values to those of keys, values and every log-radius."""
@@ -259,17 +290,14 @@ class CurvedAttention(torch.autograd.Function):
         v: Tensor,
         mu: Tensor,
         sigma: Tensor,
-        geometry: Geometry,
-        num: int,
-        mask: Mask | None,
-        turn_values: bool,
+        call: Call,
         radii: Tensor,
     ) -> Tensor:
-        keys = Keys.of(k, v, turn_values, radii, Layout.of(geometry))
-        parts, logsumexp = zip(*_each_frame(keys, q, v, mask), strict=True)
+        keys = Keys.of(k, v, call.turn_values, radii, Layout.of(call.geometry))
+        parts, logsumexp = zip(*_each_frame(keys, q, v, call.mask), strict=True)
         out = torch.cat(parts, -2)
         ctx.save_for_backward(q, k, v, sigma, out, radii, *logsumexp)
-        ctx.layout, ctx.num, ctx.mask, ctx.turn_values = keys.layout, num, mask, turn_values
+        ctx.layout, ctx.num, ctx.mask, ctx.turn_values = keys.layout, call.breakpoints, call.mask, call.turn_values
         return out
 
     @staticmethod
@@ -284,7 +312,7 @@ class CurvedAttention(torch.autograd.Function):
         frames = [x.split(patches, dim=-2) for x in (grad_out, q, out, grad_q)]
         for index, (key, value) in enumerate(keys.modulated(k.dtype)):
             grad_frame, q_frame, out_frame, to_frame = (x[index] for x in frames)
-            rows = added(ctx.mask, index, patches, q)
+            rows = None if ctx.mask is None else added(ctx.mask, index, patches, q)
             saved = (out_frame, logsumexp[index], 0.0, False)
             seen = v if value is None else value
             dq, dk, dv = flash_backward(grad_frame, q_frame, key, seen, *saved, attn_mask=rows)
@@ -294,4 +322,4 @@ class CurvedAttention(torch.autograd.Function):
         grad_sigma = sigma.sign() * torch.einsum("bkn,k->bn", grad_log_radii, steps)
         grad_mu = grad_log_radii.sum(1)
         grads = (grad_q, grad_k.to(k.dtype), grad_v.to(v.dtype), grad_mu.float(), grad_sigma.to(sigma.dtype))
-        return *grads, None, None, None, None, None
+        return *grads, None, None

@@ -173,6 +173,7 @@ static inline void mean_phasor(Scratch& w, size_t place, int cf, int i) {
     const Vec turn = all(w.half_turns[cf]), period = all(w.period[cf]), share = all(float(1 / (PI * (w.K - 1))));
     Vec sum_cos = Vec{}, sum_sin = Vec{}, gc, gs;
     if constexpr (Gradient) gc = load(&w.grad_by_phasor.cosine[i]), gs = load(&w.grad_by_phasor.sine[i]);
+#pragma GCC unroll 4  // segments do not wait for one another; clang knows it by the same name
     for (int k = 0; k < w.K - 1; k++, place += size_t(w.J) * BLOCK) {
         Mask odd, odd_half{};
         Vec m = reduced(turn * load(&w.middle[place]), odd), c = cosine_of(m * m), s = sine_over(m * m) * m;
@@ -321,6 +322,34 @@ static void each_row(const Problem& p, int64_t b, int64_t token, int64_t first, 
     for (int64_t h = 0; h < p.heads; h++)
         for (int64_t t = first; t < last; t++)
             work(((b * p.heads + h) * p.tokens + token + t) * p.dim, (t - first));
+}
+
+// Radii (b k n) at even steps of log-radius from mu - |sigma| to mu + |sigma|, two where one breakpoint is asked for; and
+// the least and the largest of them, not numbers where one is not.
+extern "C" void curved_radii(const float* mu, const float* sigma, int64_t batch, int64_t tokens, int64_t breakpoints,
+                             double* radii, double* ends) {
+    const int64_t K = std::max<int64_t>(breakpoints, 2);
+    double least = INFINITY, largest = -INFINITY, sum = 0;
+    for (int64_t b = 0; b < batch; b++)
+        for (int64_t k = 0; k < K; k++) {
+            const double step = breakpoints > 1 ? 2.0 * double(k) / double(K - 1) - 1.0 : 0.0;
+            for (int64_t n = b * tokens; n < (b + 1) * tokens; n++) {
+                const double radius = std::exp(double(mu[n]) + step * std::abs(double(sigma[n])));
+                radii[b * (K - 1) * tokens + k * tokens + n] = radius;
+                least = std::min(least, radius), largest = std::max(largest, radius), sum += radius;
+            }
+        }
+    ends[0] = sum == sum ? least : sum;  // one that is not a number makes the sum so
+    ends[1] = sum == sum ? largest : sum;
+}
+
+// Each row of `dim` channels turned by its own n phasors. Rows are (b h row): every head has the same phasors, and so has
+// every entry of a batch if there are those of one.
+extern "C" void curved_turn(const float* rows, const float* cosine, const float* sine, int64_t batch,
+                            int64_t phasor_batch, int64_t heads, int64_t count, int64_t n, int64_t dim, float* out) {
+    for (int64_t bh = 0; bh < batch * heads; bh++)
+        for (int64_t row = bh * count, i = phasor_batch > 1 ? bh / heads * count : 0; row < (bh + 1) * count; row++, i++)
+            turn_key(rows + row * dim, cosine + i * n, sine + i * n, int(n), dim, out + row * dim);
 }
 
 extern "C" void curved_modulate(const Problem* problem, float* out, float* out_values) {

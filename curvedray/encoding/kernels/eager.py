@@ -7,6 +7,8 @@ being kept.
     b batch   h head   q query frame   s source frame   p patch   a ray   k breakpoint   c coordinate   f frequency
 """
 
+from dataclasses import replace
+
 import torch
 import torch.nn.functional as F
 from einops import rearrange
@@ -14,55 +16,36 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from curvedray.encoding.call import Call
 from curvedray.encoding.curved import breakpoints, curved_path, modulate, sinc
 from curvedray.encoding.geometry import Geometry
-from curvedray.encoding.masks import Mask
 
 CHUNK = 64 * 2**20  # bytes of modulated keys (and values) held at once: how many query frames share an attention call
 CACHED_TOKENS = 2048  # whose phases fit in a CPU's cache
 
 
-def attention(
-    q: Float[Tensor, "b h nq d"],
-    k: Float[Tensor, "b h n d"],
-    v: Float[Tensor, "b h n dv"],
-    geometry: Geometry,
-    mu: Float[Tensor, "b n"],
-    sigma: Float[Tensor, "b n"],
-    num: int,
-    mask: Mask | None = None,
-    turn_values: bool = False,
-) -> Float[Tensor, "b h nq dv"]:
+def attention(call: Call) -> Float[Tensor, "b h nq dv"]:
     """attention.reference_attention, for any device and dtype, with gradients to everything."""
-    geometry = geometry.to(mu.dtype)
-    frames = geometry.query_frames
-    held = k.numel() + v.numel() if turn_values else k.numel()
-    step = max(1, min(frames, CHUNK // (held * k.element_size())))
-    q = rearrange(q, "b h (q p) d -> q b h p d", q=frames)
-    learning = torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v, mu, sigma, geometry))
+    call = replace(call, geometry=call.geometry.to(call.mu.dtype))
+    frames = call.geometry.query_frames
+    held = call.k.numel() + call.v.numel() if call.turn_values else call.k.numel()
+    step = max(1, min(frames, CHUNK // (held * call.k.element_size())))
+    learned = (call.q, call.k, call.v, call.mu, call.sigma, call.geometry)
+    learning = torch.is_grad_enabled() and any(x.requires_grad for x in learned)
     out = []
     for first in range(0, frames, step):
         queries = range(first, min(first + step, frames))
-        inputs = (q[first : first + step], k, v, geometry, mu, sigma, num, queries, mask, turn_values)
-        out.append(checkpoint(_attend, *inputs, use_reentrant=False) if learning else _attend(*inputs))
+        out.append(checkpoint(_attend, call, queries, use_reentrant=False) if learning else _attend(call, queries))
     return rearrange(torch.cat(out), "q b h p d -> b h (q p) d")
 
 
-def _attend(
-    q: Float[Tensor, "q b h p d"],
-    k: Float[Tensor, "b h n d"],
-    v: Float[Tensor, "b h n dv"],
-    geometry: Geometry,
-    mu: Float[Tensor, "b n"],
-    sigma: Float[Tensor, "b n"],
-    num: int,
-    queries: range,
-    mask: Mask | None,
-    turn_values: bool,
-) -> Float[Tensor, "q b h p dv"]:
+def _attend(call: Call, queries: range) -> Float[Tensor, "q b h p dv"]:
     """Some query frames' attention, in one call."""
+    q, k, v, geometry, mask = call.q, call.k, call.v, call.geometry, call.mask
+    q = rearrange(q, "b h (q p) d -> q b h p d", q=geometry.query_frames)[queries.start : queries.stop]
     patches = geometry.rays.shape[-3]
-    radii = rearrange(breakpoints(mu, sigma, num), "b (s p) k -> b s p k", p=patches)
+    radii = breakpoints(call.mu, call.sigma, call.breakpoints)
+    radii = rearrange(radii, "b (s p) k -> b s p k", p=patches)
     sources = radii.shape[1]
     step = max(1, CACHED_TOKENS // (len(k) * patches)) if k.device.type == "cpu" else sources
     parts = []
@@ -70,12 +53,12 @@ def _attend(
         for first in range(0, sources, step):
             some = slice(first * patches, (first + step) * patches)
             cos, sin = _coefficients(geometry, radii, query, first, step)
-            parts.append([modulate(x[:, :, some], cos, sin) for x in ((k, v) if turn_values else (k,))])
+            parts.append([modulate(x[:, :, some], cos, sin) for x in ((k, v) if call.turn_values else (k,))])
     keys, *turned = (
         torch.cat(part, -2).unflatten(-2, (len(queries), -1)).movedim(-3, 0).flatten(0, 1)
         for part in zip(*parts, strict=True)
     )
-    values = turned[0] if turn_values else v.expand(len(queries), *v.shape).flatten(0, 1)
+    values = turned[0] if call.turn_values else v.expand(len(queries), *v.shape).flatten(0, 1)
     rows = None
     if mask is not None:
         rows = mask.rows(queries.start * q.shape[-2], queries.stop * q.shape[-2], q.device)
