@@ -26,6 +26,8 @@ from curvedray.moves.trajectory import trajectory
 from curvedray.world.panorama import panorama_frames
 from curvedray.world.world import scene
 
+PRESETS = (("superfast", 14), ("ultrafast", 14), (PRESET, CRF))
+
 
 def timed(work: Callable[[], object], times: int) -> float:
     """Seconds of the processor per call, after one that warms up."""
@@ -67,13 +69,13 @@ def _parts(panorama: Panorama) -> None:
     lens = named_lens("fisheye-150", 832, 480)
     view, image = View.of(lens), next(panorama.frames(0, 1))
     used = view.used(image.shape[1])
-    pyramid, again = pyramid_of(image), pyramid_of(image, *used)
+    pyramid, again = pyramid_of(image, *used), pyramid_of(image, *used)
     turns = trajectory("pan right 20deg", lens, 17).world_from_camera[:, :3, :3]
     clip = torch.empty(17, 720, 832, dtype=torch.uint8)
     with tempfile.TemporaryDirectory() as folder:
         seconds = {
             "a lens made ready": timed(lambda: View.of(lens), 3),
-            f"a still of {image.shape[1]} x {image.shape[0]} made ready": timed(lambda: pyramid_of(image), 1),
+            f"a still of {image.shape[1]} x {image.shape[0]} made ready": timed(lambda: pyramid_of(image, *used), 2),
             "a frame of a video of that size made ready": timed(lambda: pyramid_of(image, *used, into=again), 3),
             "a frame looked at": timed(lambda: _look(pyramid, view, turns, clip), 2) / 17,
             "a frame encoded": timed(lambda: write_planes(clip, Path(folder) / "a.mp4", crf=CRF, preset=PRESET), 2)
@@ -81,6 +83,23 @@ def _parts(panorama: Panorama) -> None:
         }
     for part, took in seconds.items():
         print(f"{part}: {1000 * took:.1f} ms")
+    _look(pyramid, view, turns, clip)
+    for preset, crf in PRESETS:
+        print(f"encoded at {preset}, crf {crf}: {_quality(clip, preset, crf)}")
+
+
+def _quality(clip: Tensor, preset: str, crf: int) -> str:
+    """What an encoding of planes takes, and how far its luma is from theirs."""
+    import av
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.mp4"
+        took = timed(lambda: write_planes(clip, path, crf=crf, preset=preset), 1) / len(clip)
+        size = path.stat().st_size / len(clip)
+        with av.open(str(path)) as container:
+            read = [torch.from_numpy(frame.to_ndarray(format="yuv420p")) for frame in container.decode(video=0)]
+    apart = (torch.stack(read)[:, :480].float() - clip[:, :480].float()).square().mean()
+    return f"{1000 * took:.1f} ms, {size / 1000:.1f} kB per frame, {10 * torch.log10(255**2 / apart):.1f} dB"
 
 
 def _look(pyramid: Pyramid, view: View, turns: Tensor, clip: Tensor) -> None:

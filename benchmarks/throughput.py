@@ -139,6 +139,10 @@ def main() -> None:
     parser.add_argument("--clips", type=int, default=16)
     parser.add_argument("--workers", type=int, nargs="*", default=[1, 2])
     said = parser.parse_args()
+    if said.clips < 2 * (max(said.workers) + 1):
+        parser.error(
+            f"--clips: at least {2 * (max(said.workers) + 1)}, for every worker has clips before time is taken"
+        )
     load = os.getloadavg()[0]
     measured: list[tuple[str, int, str, float]] = []  # what, workers, seconds in words, clips per second
     with tempfile.TemporaryDirectory() as name, cluster(max(said.workers)):

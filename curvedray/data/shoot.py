@@ -37,7 +37,6 @@ from curvedray.radial.map import RadialMap, write_radial_map
 STILL_FPS = 16.0  # of clips taken from stills
 MAP_STEP = 4  # pixels of the video per pixel of its map, whose tokens are 16 pixels wide
 TILTED = 10.0  # degrees between a track's vertical and its panoramas' beyond which that is said
-STILL_COPIES = 6  # of a still, from fine to coarse: more than any lens asks of a panorama it can show
 CRF, PRESET = 13, "ultrafast"  # no worse than superfast at 14, in half the time and with half as many bytes again
 TOGETHER = 4  # clips of one video that are taken in one pass over it; their frames are held in memory
 GAP = 48  # frames between clips that are decoded and not used, before a pass begins anew
@@ -172,10 +171,13 @@ def _film(takes: Sequence[Take]) -> None:
     """Fill the frames of takes of one panorama, which is decoded once."""
     panorama = takes[0].job.panorama
     if not panorama.is_video:
-        still = _still_pyramid(panorama, file_fingerprint(panorama.panorama))
+        made_of = file_fingerprint(panorama.panorama)
+        width = _still(panorama, made_of).shape[1]
         for take in takes:
             for index, turn in enumerate(take.turns):
-                look_planes(still, take.view(index), turn, take.frames[index])
+                view = take.view(index)
+                pyramid = _still_pyramid(panorama, made_of, view.used(width))
+                look_planes(pyramid, view, turn, take.frames[index])
         return
     first, last = takes[0].first, max(take.first + len(take.turns) for take in takes)
     made: dict[tuple[int, int], Pyramid] = {}
@@ -253,9 +255,14 @@ def _about_y(angle: Tensor) -> Float[Tensor, "3 3"]:
 
 
 @lru_cache(maxsize=1)
-def _still_pyramid(panorama: Panorama, made_of: str) -> Pyramid:
-    """Kept, as many clips are taken from one still, one after another."""
-    return pyramid_of(next(panorama.frames(0, 1)), copies=STILL_COPIES)
+def _still(panorama: Panorama, made_of: str) -> UInt8[Tensor, "h w 3"]:
+    """Kept, as many clips are taken from one still, one after another; so are its copies for the last few lenses."""
+    return next(panorama.frames(0, 1))
+
+
+@lru_cache(maxsize=4)
+def _still_pyramid(panorama: Panorama, made_of: str, used: tuple[int, int]) -> Pyramid:
+    return pyramid_of(_still(panorama, made_of), *used)
 
 
 def _map(metres: Float[Tensor, "t h w"], cameras: Cameras, turns: Tensor) -> RadialMap:
