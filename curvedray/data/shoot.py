@@ -37,7 +37,7 @@ from curvedray.radial.map import RadialMap, write_radial_map
 STILL_FPS = 16.0  # of clips taken from stills
 MAP_STEP = 4  # pixels of the video per pixel of its map, whose tokens are 16 pixels wide
 TILTED = 10.0  # degrees between a track's vertical and its panoramas' beyond which that is said
-CRF, PRESET = 13, "ultrafast"  # no worse than superfast at 14, in half the time and with half as many bytes again
+CRF, PRESET = 12, "ultrafast"  # no worse than superfast at 14, sooner and with more bytes: benchmarks/shoot.py
 TOGETHER = 4  # clips of one video that are taken in one pass over it; their frames are held in memory
 GAP = 48  # frames between clips that are decoded and not used, before a pass begins anew
 

@@ -113,8 +113,10 @@ def _cluster(engine: Engine) -> Iterator[Any]:
             _check_answers(engine.address)
             with _own_signals():
                 ray.init(log_to_driver=False, logging_level=logging.ERROR, configure_logging=False, **settings)
-        except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+        except Exception as error:  # of a node that is slow to start it throws no other kind
             fix = "Start it with `ray start --head`, or leave the address out for a cluster of this machine alone."
+            if not engine.address:
+                fix = "The machine may be too busy to start one: try again, or run without --engine ray."
             raise InputError("address", "a Ray cluster that answers", first_line(error), fix) from error
     try:
         yield ray

@@ -20,10 +20,11 @@ class Extractor:
     source: str  # where the weights are published
     pickled: bool = True  # published as a .pt or .pth, which is converted to safetensors once
     alone: bool = False  # its pins clash with ours: it lives in an environment of its own
+    pins: tuple[str, ...] = ()  # what its packages need beside them and do not say
 
     def install(self, python: str) -> str:
         """The command that brings its packages to a Python, or to an environment of their own."""
-        packages = " ".join(self.packages)
+        packages = " ".join([*self.packages, *(f"'{pin}'" for pin in self.pins)])
         if self.alone:
             return f"python3 -m venv {self.weights}-env && {self.weights}-env/bin/pip install {packages}"
         return f"{python} -m pip install {packages}"
@@ -44,7 +45,12 @@ EXTRACTORS = {
         ("transformers",), "longclip", "huggingface.co, LongCLIP-L in the layout of transformers", pickled=False
     ),
     "vbench": Extractor(
-        ("vbench",), "vbench", "VBench's own cache, which it fills on first use", pickled=False, alone=True
+        ("vbench",),
+        "vbench",
+        "VBench's own cache, which it fills on first use",
+        pickled=False,
+        alone=True,
+        pins=("setuptools<70",),  # its CLIP imports what later ones lack
     ),
 }
 
