@@ -29,7 +29,7 @@ from curvedray.data.splits import split_of_source
 from curvedray.engine import HERE, Engine, run_jobs
 from curvedray.errors import InputError
 from curvedray.formats import write_cameras
-from curvedray.inputs import is_file, read_json
+from curvedray.inputs import MB, is_file, read_json
 from curvedray.locks import lock_folder, remove_leftovers
 from curvedray.media.video import check_size, write_planes
 from curvedray.radial.map import RadialMap, write_radial_map
@@ -38,7 +38,8 @@ STILL_FPS = 16.0  # of clips taken from stills
 MAP_STEP = 4  # pixels of the video per pixel of its map, whose tokens are 16 pixels wide
 TILTED = 10.0  # degrees between a track's vertical and its panoramas' beyond which that is said
 CRF, PRESET = 12, "ultrafast"  # no worse than superfast at 14, sooner and with more bytes: benchmarks/shoot.py
-TOGETHER = 4  # clips of one video that are taken in one pass over it; their frames are held in memory
+TOGETHER = 4  # clips of one video that are taken in one pass over it
+HELD = 400 * MB  # of their frames, in memory; a clip that is larger is taken alone
 GAP = 48  # frames between clips that are decoded and not used, before a pass begins anew
 
 
@@ -290,7 +291,9 @@ def in_passes(jobs: Sequence[ShotJob]) -> list[list[ShotJob]]:
     passes: list[list[ShotJob]] = []
     for job in jobs:
         last = passes[-1] if passes else []
-        if last and last[0].panorama == job.panorama and job.panorama.is_video and len(last) < TOGETHER:
+        shape = job.shape
+        most = min(TOGETHER, HELD // (shape.frames * shape.height * shape.width * 3 // 2))
+        if last and last[0].panorama == job.panorama and job.panorama.is_video and len(last) < most:
             last.append(job)
         else:
             passes.append([job])

@@ -193,7 +193,6 @@ def _train(
             if process.is_first:
                 with writing(f"weights in {out}", RESUME):
                     _save_weights(recipe, model, adapter, out)
-        process.wait()
     process.finish()
     weights = _weights_path(model, adapter, out) if finished else None
     return Result(first, saved, log.recent_loss, weights, len(skipped), *log.timing())

@@ -146,6 +146,8 @@ def test_a_clip_is_the_same_whichever_others_are_taken_with_it(panoramas, tmp_pa
     moves = ["pan left 40deg", "zoom in 2x", "tilt up 10deg"]
     together = plan_shots(found, 8, tmp_path / "together", SHAPE, moves=moves, **said)
     assert [len(one) for one in in_passes(together)] == [4, 1, 1, 1, 1]
+    long = [replace(job, shape=VideoShape(400, 480, 832)) for job in together[:3]]
+    assert [len(one) for one in in_passes(long)] == [1, 1, 1]  # not all in memory at once
     assert len({job.start for job in together[:4]}) == 4
     odd = [*together[:3], replace(together[3], lens="pinhole-90", shape=VideoShape(81, 64, 96))]
     shots = shoot_clips(odd)
