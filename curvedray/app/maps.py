@@ -147,8 +147,10 @@ def _grey_map(path: Path, asked: MapAsked) -> tuple[RadialMap, list[str]]:
     chosen = torch.linspace(0, len(frames) - 1, asked.frames).round().long()
     metres = grey_distances(frames[chosen], asked.grey.black, asked.grey.white, inverse=asked.grey.inverse)
     metres, notes = fitted_distances(metres, asked.width, asked.height)
-    if len(frames) != asked.frames:
-        notes = [f"{asked.frames} of {len(frames)} frames, evenly in time", *notes]
+    if len(frames) > asked.frames:
+        notes = [f"{asked.frames} of its {len(frames)} frames, evenly in time", *notes]
+    if len(frames) < asked.frames:
+        notes = [f"its {len(frames)} frames, some of them twice, for {asked.frames}", *notes]
     if asked.meaning == "radius":
         made = RadialMap.from_metric(metres, near=asked.near)
     else:

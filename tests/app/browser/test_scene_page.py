@@ -60,6 +60,38 @@ def test_scene(visit):
     assert visit.tell("studio.store.project.map.valid") < 0.9  # without the region
 
 
+WHERE = """(index) => {
+  const { stage } = studio, box = stage.canvas.getBoundingClientRect();
+  const place = stage.parts.things.children[index].getWorldPosition(stage.camera.position.clone());
+  const { x, y } = place.project(stage.camera);
+  return [box.left + ((x + 1) / 2) * box.width, box.top + ((1 - y) / 2) * box.height];
+}"""
+
+
+def test_a_block_is_dragged_in_the_set(visit):
+    """Taken by its middle it goes along the floor, as far as the pointer: it once leapt under it, or did not move."""
+    page = visit.page
+    visit.tab("Scene")
+    page.get_by_role("radio", name="blocked out").click()
+    visit.press("Add a ball")  # which is then selected, with arrows around it
+    visit.settle()
+    visit.press("Show all")
+    visit.rest()
+    before = visit.tell("studio.store.project.scene.blocks[1]")
+    x, y = page.evaluate(WHERE, 1)
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + 2, y, steps=2)
+    little = visit.tell("studio.store.project.scene.blocks[1]")
+    page.mouse.move(x + 40, y, steps=6)
+    page.mouse.up()
+    visit.settle()
+    after = visit.tell("studio.store.project.scene.blocks[1]")
+    assert np.hypot(little["right"] - before["right"], little["ahead"] - before["ahead"]) < 0.2
+    assert np.hypot(after["right"] - before["right"], after["ahead"] - before["ahead"]) > 0.2
+    assert after["up"] == 0
+
+
 def test_a_block_more_compiles_nothing(visit):
     """Each kind of block once had a program of its own, and adding one held the page for as long as compiling took."""
     page = visit.page
@@ -111,13 +143,14 @@ def test_a_depth_video_is_dropped_and_followed(visit, tmp_path):
         page.get_by_label(label).press("Tab")
     page.get_by_role("button", name="Read it").click()
     page.wait_for_function("() => studio.store.project.map !== null")
-    page.get_by_text("17 of 16 frames, evenly in time", exact=False).first.wait_for()
+    page.get_by_text("its 16 frames, some of them twice, for 17", exact=False).first.wait_for()
     map = visit.tell("studio.store.project.map")
     assert (map["frames"], map["name"], visit.tell("studio.store.project.follow")) == (17, "depth.mp4", "map")
     np.testing.assert_allclose([map["nearest"], map["farthest"]], [2.0, 8.0], atol=0.15)
     picture = page.get_by_alt_text("The map in colour", exact=False)
     picture.scroll_into_view_if_needed()
     page.wait_for_function("() => document.querySelector('.map-picture').naturalWidth >= 300")
+    assert page.evaluate("() => document.getElementById('panel-scene').scrollWidth <= 344")  # nothing pushes it wider
     visit.picture("map")
     visit.tab("Film")
     assert page.get_by_label("Follow the distances of").input_value() == '"map"'

@@ -7,13 +7,15 @@ const NEAREST = 4; // metres from its middle
 
 /** Corners of all there is to see: every thing, and the path with its cameras, drawn `length` metres long. */
 export function cornersOf({ room, things }, poses, length) {
-  const boxes = things.map(({ kind, x, z, radius, half_depth, height, base }) => {
+  const boxes = things.map(({ kind, x, z, radius, half_depth, height, base, yaw }) => {
     const low = room.floor - base;
-    return [x, z, Math.max(radius, half_depth), low, low - (kind === 'ball' ? 2 * radius : height)];
+    const [cos, sin] = [Math.cos(yaw), Math.sin(yaw)].map(Math.abs);
+    const flat = kind === 'box' ? [cos * radius + sin * half_depth, sin * radius + cos * half_depth] : [radius, radius];
+    return [x, z, ...flat, low, low - (kind === 'ball' ? 2 * radius : height)];
   });
-  boxes.push(...poses.map((pose) => [pose[3], pose[11], length, pose[7] + length, pose[7] - length]));
-  return boxes.flatMap(([x, z, wide, low, high]) =>
-    [-wide, wide].flatMap((i) => [-wide, wide].flatMap((j) => [low, high].map((y) => new Vector3(x + i, y, z + j)))),
+  boxes.push(...poses.map((pose) => [pose[3], pose[11], length, length, pose[7] + length, pose[7] - length]));
+  return boxes.flatMap(([x, z, wide, deep, low, high]) =>
+    [-wide, wide].flatMap((i) => [-deep, deep].flatMap((j) => [low, high].map((y) => new Vector3(x + i, y, z + j)))),
   );
 }
 

@@ -172,8 +172,9 @@ export class Stage {
     });
     this.drawPath(colours);
     const keyed = store.project.path.kind === 'keys';
-    this.hint.textContent = keyed
-      ? 'Drag a keyframe along the floor, with Shift up and down; arrows move or turn the selected one.'
+    const what = [keyed && 'a keyframe', derived.scene.kind === 'blocks' && 'a block'].filter(Boolean).join(' or ');
+    this.hint.textContent = what
+      ? `Drag ${what} along the floor, with Shift up and down; arrows move or turn the selected one.`
       : 'Drag to look around, scroll to come nearer. To drag the path, edit it as keyframes (below).';
     this.aimGizmo();
   }
@@ -300,35 +301,37 @@ export class Stage {
       }
       return null;
     };
+    /** Where the pointer's ray meets the level plane at this height; null far away. */
+    const level = (y) => {
+      const { origin, direction } = caster.ray;
+      const far = (y - origin.y) / direction.y;
+      return far > 0 && far < 200 ? [origin.x + far * direction.x, y, origin.z + far * direction.z] : null;
+    };
     let drag = null;
     this.canvas.addEventListener(
       'pointerdown',
       (event) => {
         const hit = found(event);
-        const { key } = this.studio.shot;
-        const another = hit?.key !== undefined && hit.key !== key; // under the arrows of the selected one
-        if (!hit || (this.gizmo.axis !== null && !another)) return;
+        if (!hit || !this.yields(hit)) return;
         event.stopImmediatePropagation();
         this.controls.enabled = false;
         this.canvas.setPointerCapture(event.pointerId);
         if (hit.key !== undefined) this.studio.shot.select(hit.key);
         else this.studio.shot.selectBlock(hit.block);
-        drag = { ...hit, start: this.placeOf(hit), y: event.clientY };
+        const start = this.placeOf(hit);
+        drag = { ...hit, start, y: event.clientY, grip: level(start[1]) ?? start };
       },
       { capture: true },
     );
     this.canvas.addEventListener('pointermove', (event) => {
       if (!drag) return;
       aim(event);
-      const { origin, direction } = caster.ray;
-      const start = drag.start;
-      let position = [...start];
+      const { start, grip } = drag;
+      const position = [...start];
+      const here = level(start[1]);
       if (event.shiftKey)
-        position[1] = start[1] + ((event.clientY - drag.y) * origin.distanceTo(new Vector3(...start))) / this.high;
-      else {
-        const far = (start[1] - origin.y) / direction.y;
-        if (far > 0 && far < 200) position = [origin.x + far * direction.x, start[1], origin.z + far * direction.z];
-      }
+        position[1] += ((event.clientY - drag.y) * caster.ray.origin.distanceTo(new Vector3(...start))) / this.high;
+      else if (here) [0, 2].forEach((i) => (position[i] += here[i] - grip[i]));
       this.dragTo(
         drag,
         position.map((i) => Math.round(i * 1e3) / 1e3),
@@ -340,6 +343,14 @@ export class Stage {
     };
     this.canvas.addEventListener('pointerup', end);
     this.canvas.addEventListener('pointercancel', end);
+  }
+
+  /** Whether what lies under the arrows of the selected one is dragged, and not they. */
+  yields({ key, block }) {
+    const { axis } = this.gizmo;
+    const another = key !== undefined ? key !== this.studio.shot.key : block !== this.studio.shot.block;
+    const arrow = axis === 'X' || axis === 'Z' || this.tool === 'rotate'; // the others would cover a block of usual size
+    return axis === null || (another && key !== undefined) || (block !== undefined && !another && !arrow);
   }
 
   placeOf({ key, block }) {

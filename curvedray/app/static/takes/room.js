@@ -16,7 +16,7 @@ export class Room {
     this.older = button('Older takes', () => studio.takes.older(), { look: 'quiet' });
     this.none = h(
       'div',
-      { class: 'empty' },
+      { class: 'nothing' },
       h('p', {}, 'Nothing filmed yet.'),
       button('Film this shot', () => studio.panels.film.shoot(), { look: 'primary', glyph: 'film' }),
     );

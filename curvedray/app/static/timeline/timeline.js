@@ -5,6 +5,8 @@ import { button, number, slider, toggle } from '../ui/fields.js';
 import { Filmstrip } from './filmstrip.js';
 import { moments, timed } from './keys.js';
 
+const NARROWEST = 0.06; // of the clip, that a segment's words fit between its keyframes
+
 export class Timeline {
   constructor(studio) {
     this.studio = studio;
@@ -185,7 +187,8 @@ export class Timeline {
     if (!this.differs([at, list.map(({ seconds }) => seconds), shot.key, path.loop, path.constant_speed])) return;
     const diamonds = list.map((_, i) => this.diamond(i, at[i], at[i] / total, shot.key === i));
     const ways = list.slice(0, path.loop ? list.length : list.length - 1).map((key, i) => {
-      const way = h('span', { class: 'way', 'aria-hidden': 'true' }, `${plain(key.seconds)} s`);
+      const fits = key.seconds / total > NARROWEST;
+      const way = h('span', { class: 'way', 'aria-hidden': 'true' }, fits && `${plain(key.seconds)} s`);
       way.style.left = `${(100 * (at[i] + key.seconds / 2)) / total}%`;
       return way;
     });
