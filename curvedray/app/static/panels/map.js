@@ -30,7 +30,7 @@ export class MapPanel {
       this.words,
       h(
         'div',
-        { class: 'row' },
+        { class: 'row wrap' },
         button('Follow this map', () => this.follow(), { look: 'primary small' }),
         button('Download .npz', () => this.download(), { look: 'small' }),
         button('Put away', () => this.forget(), { look: 'quiet small' }),
