@@ -5,6 +5,7 @@ Sizes are Wan's: 21 frames of 30 x 52 tokens, one head of 192. A few query frame
 
 import multiprocessing
 import statistics
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -167,9 +168,9 @@ def encoding_at_hand(effort: Effort) -> Iterator[Measurement]:
             "rotated": scene.forward(scene.rotated_encoded),
         }
         with threads(1):
-            times = interleaved(calls, effort.small_rounds * SMALL.tokens // grid.tokens)
+            times = interleaved(calls, effort.small_rounds * SMALL.tokens // grid.tokens, time.process_time)
         size = f"{grid.frames} x {grid.rows} x {grid.cols} tokens"
-        what = f"fast, encoding at hand / plain attention, forward, one thread, {size}"
+        what = f"fast, encoding at hand / plain attention, forward, one thread, processor time, {size}"
         yield Measurement(what, ratio(times, "encoded", "plain"), target=target)
         yield Measurement(f"{what}, {ROTATED}", ratio(times, "rotated", "plain"), target=target)
 
