@@ -47,7 +47,7 @@ def test_the_readmes_picture_is_this_example(tmp_path):
 
 def test_the_docs_pictures_of_maps_are_this_example(tmp_path):
     run("06_distance_maps.py", str(tmp_path))
-    for name in ("radial_block.png", "radial_edit.png"):
+    for name in ("radial_block.png", "radial_edit.png", "radial_label.png", "radial_transfer.png"):
         with Image.open(tmp_path / name) as made, Image.open(IMAGES / name) as shown:
             assert made.size == shown.size
 
