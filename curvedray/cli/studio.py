@@ -1,5 +1,6 @@
 """`curvedray app`: the studio, a page on which one frames, moves and films, served to this machine alone."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -52,7 +53,6 @@ def studio(
             # In a thread: a browser of the terminal's own would not return before it is closed.
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
-    try:
+    with suppress(KeyboardInterrupt):  # Ctrl-C arrives so, or as an ordinary end, by the moment it is heard
         serve(Studio(folder, shelf), port, token, opened)
-    except KeyboardInterrupt:
-        console.print("the studio is closed")
+    console.print("the studio is closed")
