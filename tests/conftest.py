@@ -8,6 +8,11 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
+# Workers side by side have a core each, and so have their commands: with a thread per core in each, threads wait
+# for one another, and small models take several times as long. Read when torch is imported, which is later.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # Files that run whole commands, trainings, films or campaigns; `make test-fast` leaves them out.
 WHOLE = {
     "app/test_whole.py",
