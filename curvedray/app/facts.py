@@ -174,13 +174,6 @@ def _adapter(name: str) -> dict[str, Any]:
     header = parsed_header(entries["curvedray"], f"adapter {name}") if "curvedray" in entries else None
     method = "ucpe" if header is None else header.config.method
     maps = header is not None and header.accepts_radial_maps
-    models = (
-        ["embedded"] if name in SHIPPED else None
-    )  # null: which model an adapter given by a file fits, it says itself
-    return {
-        "name": name,
-        "method": method,
-        "maps": maps,
-        "models": models,
-        "about": ABOUT.get(name, f"method {method}"),
-    }
+    models = ["embedded"] if name in SHIPPED else None  # a user's own file says itself which model it fits
+    about = ABOUT.get(name, f"method {method}")
+    return {"name": name, "method": method, "maps": maps, "models": models, "about": about}

@@ -74,6 +74,15 @@ def test_a_split_run_validates_in_all_processes_and_writes_in_one(tmp_path):
     assert len(list((tmp_path / "split" / "validation").glob("step-*/*.mp4"))) == 2
 
 
+def lost_nothing_on_the_way(moved_run: Path, whole_run: Path, steps: int, alone: int, rel: float) -> None:
+    """Every step once, the first ones, made alone, to the bit, and the others but for rounding."""
+    moved, whole = loss_lines(moved_run), loss_lines(whole_run)
+    assert [step for step, _, _ in moved] == list(range(steps))
+    assert moved[:alone] == whole[:alone]
+    for (_, a, _), (_, b, _) in zip(moved, whole, strict=True):
+        assert a == pytest.approx(b, rel=rel)
+
+
 def test_a_run_goes_from_one_process_to_two_and_back(tmp_path):
     """Losses are those of one process throughout, but for rounding."""
     run(tmp_path / "whole", [*CONSTANT, "steps=12"])
@@ -81,11 +90,7 @@ def test_a_run_goes_from_one_process_to_two_and_back(tmp_path):
     run(out, [*CONSTANT, "steps=4"])
     launched(out, "--resume", "--shard", *CONSTANT, "steps=8")
     run(out, [*CONSTANT, "steps=12"], resume=True)
-    moved, whole = loss_lines(out), loss_lines(tmp_path / "whole")
-    assert [step for step, _, _ in moved] == list(range(12))
-    assert moved[:4] == whole[:4]
-    for (_, a, _), (_, b, _) in zip(moved, whole, strict=True):
-        assert a == pytest.approx(b, rel=2e-3)
+    lost_nothing_on_the_way(out, tmp_path / "whole", steps=12, alone=4, rel=2e-3)
 
 
 @pytest.mark.parametrize("words", [[], ["--shard"]], ids=["whole", "split"])
@@ -160,11 +165,7 @@ def test_a_trained_backbone_goes_from_one_process_to_two_and_back(tmp_path):
     run(out, [*muon, "steps=2"])
     launched(out, "--resume", "--shard", *muon, "steps=4")
     run(out, [*muon, "steps=6"], resume=True)
-    moved, alone = loss_lines(out), loss_lines(tmp_path / "whole")
-    assert [step for step, _, _ in moved] == list(range(6))
-    assert moved[:2] == alone[:2]
-    for (_, a, _), (_, b, _) in zip(moved, alone, strict=True):
-        assert a == pytest.approx(b, rel=5e-3)
+    lost_nothing_on_the_way(out, tmp_path / "whole", steps=6, alone=2, rel=5e-3)
 
 
 def test_weights_of_every_process_count_are_one_file(two, whole):
