@@ -4,7 +4,6 @@ Prints milliseconds of the processor by part, then whole clips: per second of a 
 """
 
 import argparse
-import platform
 import tempfile
 import time
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from curvedray.bench.harness import hardware
 from curvedray.cameras.named_lenses import named_lens
 from curvedray.data.clips import VideoShape
 from curvedray.data.panoramas import Panorama
@@ -45,7 +45,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, nargs="*", default=[1, 2])
     said = parser.parse_args()
     torch.set_num_threads(1)
-    print(f"{platform.machine()}, Python {platform.python_version()}, clips of {said.frames} x 480 x 832, fisheye-150")
+    print(f"{hardware()}; clips of {said.frames} x 480 x 832, fisheye-150")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         still, video = _panoramas(folder, said.frames)

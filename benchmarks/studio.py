@@ -9,7 +9,6 @@ Everything is on this machine.
 import argparse
 import json
 import os
-import platform
 import shutil
 import signal
 import statistics
@@ -19,6 +18,8 @@ import tempfile
 import time
 
 import httpx
+
+from curvedray.bench.harness import hardware
 
 PROMPT = "a red ball and a blue box in a desert courtyard"
 PATH = {"moves": "orbit left 30deg", "lens": {"name": "fisheye-150"}}
@@ -139,7 +140,7 @@ def show(times: dict[str, list[float]], as_json: bool) -> None:
         print(json.dumps({"median": medians, "all": times}))
         return
     load = os.getloadavg()[0]
-    print(f"{platform.machine()}, {os.cpu_count()} cores, load {load:.1f}, Python {platform.python_version()}")
+    print(f"{hardware()}; load {load:.1f}")
     print("| what | median s | slowest s | target s |\n|---|---|---|---|")
     for name, values in times.items():
         print(f"| {name} | {medians[name]:.3f} | {max(values):.3f} | {TARGETS.get(name, '')} |")

@@ -11,7 +11,6 @@ are by the clock, from when every worker has answered to the last result, and do
 import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
@@ -26,6 +25,7 @@ from typing import Any
 
 import torch
 
+from curvedray.bench.harness import hardware
 from curvedray.data.cache import open_encoder
 from curvedray.data.clips import VideoShape
 from curvedray.data.panoramas import Panorama
@@ -172,9 +172,8 @@ def main() -> None:
     print("# Throughput: label, encode, shoot, train\n")
     print(f"`python benchmarks/throughput.py --clips {said.clips}`, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC\n")
     print(
-        f"{platform.machine()}, {os.cpu_count()} cores, one thread per worker, torch {torch.__version__}, Python "
-        f"{platform.python_version()}; {load:.1f} processes wanted to run when it began, {os.getloadavg()[0]:.1f} when "
-        "it ended\n"
+        f"{hardware()}; one thread per worker. {load:.1f} processes wanted to run when it began, "
+        f"{os.getloadavg()[0]:.1f} when it ended\n"
     )
     head = ["what", "workers", "seconds per clip (processor; training: by the clock)", "clips per second (clock)"]
     fewest = min(said.workers)

@@ -25,6 +25,7 @@ def film_list(requests: Path, folder: Path | None, engine: "Engine", asked: dict
     from curvedray.files import check_writable
     from curvedray.generation.filming import Crew, Filmed, cost_of_requests, film_requests
     from curvedray.generation.requests import read_video_requests
+    from curvedray.generation.write import Files
 
     dry_run = asked["dry_run"]
     for name in REFUSED:
@@ -65,9 +66,8 @@ def film_list(requests: Path, folder: Path | None, engine: "Engine", asked: dict
                     say(f"{film.name}: {notice}")
                 tick(len(heard), len(found), f"filmed {film.name}" + (" (as before)" if film.resumed else ""))
 
-            films = film_requests(
-                *(found, folder, crew), engine=engine, opened=opened, save_radii=asked["save_radii"], done=done
-            )
+            files = Files(radii=asked["save_radii"])
+            films = film_requests(found, folder, crew, engine=engine, opened=opened, files=files, done=done)
     failed = [film for film in films if film.failure]
     counts = {"requests": len(found) + len(bad), "filmed": len(films) - len(failed), "bad_lines": len(bad)}
     counts |= {"failed": len(failed), "resumed": sum(film.resumed for film in films)}

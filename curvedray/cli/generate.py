@@ -174,7 +174,7 @@ def generate(
     from curvedray.generation.parts import NO_ADAPTER, load_parts
     from curvedray.generation.recipe import new_recipe, read_recipe, relocated
     from curvedray.generation.sampling import cost_of
-    from curvedray.generation.write import check_exact, check_output, make_video
+    from curvedray.generation.write import Files, check_exact, check_output, make_video
     from curvedray.models.open import is_embedded
 
     where = chosen_engine(engine, address, workers)
@@ -196,8 +196,9 @@ def generate(
             raise InputError("-o", "the name of the video to write", "none", "Add -o out.mp4.")
         output = again.with_suffix(".mp4") if again.suffix.lower() == ".json" else again
     outputs = [] if output is None else _outputs(output, chosen_seeds)
+    asked_for = Files(radii=save_radii, exact=beside_exact)
     for path in outputs:
-        check_output(path, beside_exact=beside_exact, save_radii=save_radii)
+        check_output(path, files=asked_for)
     wanted = None if again is not None else MapRequest.of(radial, radial_meaning, radial_scale, blocks)
     made_map = None
     loading: dict[str, Any] = {"device": device, "offload": offload, "tiling": tiling, "any_weights": any_weights}
@@ -272,8 +273,7 @@ def generate(
         written: list[Path] = []
         if not dry_run:
             with progress_bar("denoising") as tick:
-                also = {"beside_exact": beside_exact, "save_radii": save_radii}
-                written = make_video(parts, recipe, outputs[number], tick=tick, **also)
+                written = make_video(parts, recipe, outputs[number], tick=tick, files=asked_for)
             if made_map is not None and number == 0:
                 written += made_map.keep()
             if not as_json:

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from curvedray.cli.shared import Address, EngineKind, Workers, chosen_engine
+
 group = typer.Typer(help="The paper's tables and figures: list, show, run.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(help="A short name from `curvedray paper list`.")]
@@ -87,6 +89,9 @@ def run(
         list[str] | None,
         typer.Option(help="Where something is that the package has not: wan=DIR, panshot=DIR. --dry-run names them."),
     ] = None,
+    engine: EngineKind = None,
+    address: Address = None,
+    workers: Workers = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say what it takes, what is missing here and what brings it.")
     ] = False,
@@ -103,16 +108,17 @@ def run(
     from curvedray.cli.progress import progress_bar
     from curvedray.errors import InputError
     from curvedray.paper.catalogue import item
+    from curvedray.paper.listener import Listener
     from curvedray.paper.needs import parsed_places
     from curvedray.paper.plan import plan_of
     from curvedray.paper.runner import runner_of, write_page
     from curvedray.paper.scales import scale_named
     from curvedray.paper.setting import Setting
-    from curvedray.paper.steps import Listener
 
     entry = item(name)
     size = scale_named(scale or "embedded")
-    setting = Setting(size, output / size.name, parsed_places(use or []), tuple(overrides or []), clips, seeds)
+    where = chosen_engine(engine, address, workers)
+    setting = Setting(size, output / size.name, parsed_places(use or []), tuple(overrides or []), clips, seeds, where)
     folder = output / size.name / entry.name
     plan = plan_of(entry, setting, str(folder))
     if dry_run:

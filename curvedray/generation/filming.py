@@ -25,7 +25,7 @@ from curvedray.generation.parts import NO_ADAPTER, Parts, Source, adapter_file, 
 from curvedray.generation.recipe import VideoRecipe, new_recipe, read_recipe
 from curvedray.generation.requests import VideoRequest
 from curvedray.generation.sampling import cost_of
-from curvedray.generation.write import CAMERAS, make_video
+from curvedray.generation.write import CAMERAS, USUAL, Files, make_video
 from curvedray.models.open import usual_shape
 from curvedray.radial.check import checked
 from curvedray.radial.map import read_radial_map
@@ -120,14 +120,14 @@ def film_requests(
     *,
     engine: Engine = HERE,
     opened: OpenCrew | None = None,
-    save_radii: bool = False,
+    files: Files = USUAL,
     done: Callable[[Filmed], None] = lambda filmed: None,
 ) -> list[Filmed]:
     """A video of every request in `folder`, with its cameras and its recipe beside it, in the order of the list.
 
     `opened` is the crew where it is open already; workers elsewhere open their own.
     """
-    opener = partial(_filmer, model_opener(opened or crew.open(), crew.open, engine), folder, save_radii)
+    opener = partial(_filmer, model_opener(opened or crew.open(), crew.open, engine), folder, files)
 
     def lost(request: VideoRequest, reason: str) -> Filmed:
         return Filmed(request.file, "", failure=reason)
@@ -135,11 +135,11 @@ def film_requests(
     return run_jobs(list(requests), opener, engine, done=lambda _, filmed: done(filmed), lost=lost, gpu=True)
 
 
-def _filmer(open_crew: Callable[[], OpenCrew], folder: Path, save_radii: bool) -> Callable[[VideoRequest], Filmed]:
-    return partial(film_once, crew=open_crew(), folder=folder, save_radii=save_radii)
+def _filmer(open_crew: Callable[[], OpenCrew], folder: Path, files: Files) -> Callable[[VideoRequest], Filmed]:
+    return partial(film_once, crew=open_crew(), folder=folder, files=files)
 
 
-def film_once(request: VideoRequest, crew: OpenCrew, folder: Path, save_radii: bool = False) -> Filmed:
+def film_once(request: VideoRequest, crew: OpenCrew, folder: Path, files: Files = USUAL) -> Filmed:
     """A request's video, made if it is not there."""
     began, video = time.monotonic(), folder / f"{request.file}.mp4"
     try:
@@ -148,7 +148,7 @@ def film_once(request: VideoRequest, crew: OpenCrew, folder: Path, save_radii: b
         return Filmed(request.file, "", failure=str(error))
     resumed = is_filmed(video, recipe)
     if not resumed:
-        make_video(parts, recipe, video, save_radii=save_radii)
+        make_video(parts, recipe, video, files=files)
     seconds = round(time.monotonic() - began, 2)
     return Filmed(request.file, str(video), resumed, notices=recipe.shot.notices, seconds=seconds)
 

@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from curvedray.inputs import MB, megabytes
 from curvedray.media.distance_colours import distance_limits, radial_picture, with_scale
 from curvedray.media.image import write_png
 from curvedray.media.pictures import PathPlot, contact_sheet, enlarged
-from curvedray.media.video import write_video
+from curvedray.media.video import CRF, write_video
 from curvedray.models.interface import VideoModel
 from curvedray.models.open import is_embedded
 from curvedray.radial.interval import RadialInterval
@@ -41,19 +41,34 @@ PATH_SIZE = (640, 480)
 Tick = Callable[[int, int], Any]  # tick(steps done, steps in all)
 
 
-def check_output(
-    path: str | Path, settings: Settings | None = None, *, beside_exact: bool = False, save_radii: bool = False
-) -> Path:
+@dataclass(frozen=True)
+class Files:
+    """Which files a video comes with beside its recipe and its cameras, and how exactly its pixels are kept."""
+
+    pictures: bool = True
+    radii: bool = False  # as numbers
+    exact: bool = False  # a video of the generated frames beside the exact rendering
+    crf: int = CRF
+
+    def beside(self, path: Path) -> list[Path]:
+        """All of them but the video itself."""
+        endings = [".json", CAMERAS, *(PICTURES if self.pictures else ()), *([RADII] if self.radii else ())]
+        endings += [EXACT + path.suffix] if self.exact else []
+        return [path.with_name(path.stem + ending) for ending in endings]
+
+
+USUAL = Files()
+
+
+def check_output(path: str | Path, settings: Settings | None = None, files: Files = USUAL) -> Path:
     """A path whose ending, folder, neighbours and disk take a video, known before any work is done for it."""
     path = named_file(path, ENDINGS)
-    endings = [".json", CAMERAS, *PICTURES, *([EXACT + path.suffix] if beside_exact else [])]
-    endings += [RADII] if save_radii else []
-    for file in (path, *(path.with_name(path.stem + ending) for ending in endings)):
+    for file in (path, *files.beside(path)):
         check_writable(file)
     if settings is not None:
         # Encoded frames take a hundredth of their raw size to a quarter; pictures a few hundred kilobytes.
         raw = 3 * settings.frames * settings.width * settings.height * settings.zoom**2
-        wanted = raw / 4 * (3 if beside_exact else 1) + MB
+        wanted = raw / 4 * (3 if files.exact else 1) + MB
         folder = next(folder for folder in path.absolute().parents if folder.exists())
         free = shutil.disk_usage(folder).free
         if free < wanted:
@@ -74,32 +89,29 @@ def make_video(
     path: str | Path,
     *,
     tick: Tick | None = None,
-    beside_exact: bool = False,
-    save_radii: bool = False,
+    files: Files = USUAL,
 ) -> list[Path]:
     """Generate and write everything, whole or not at all; the files written, the video first."""
-    path = check_output(path, recipe.shot.settings, beside_exact=beside_exact, save_radii=save_radii)
-    if beside_exact:
+    path = check_output(path, recipe.shot.settings, files)
+    if files.exact:
         check_exact(parts.model.name, recipe.shot.prompt)
     if parts.base != recipe.base:
         fix = "Load the model the recipe names."
         raise InputError("model", f"the one of the recipe ({recipe.base.weights})", "another", fix)
     made = film(parts, recipe.shot, None if tick is None else _ticking(tick, recipe.shot.settings.steps))
-    return write_all(made, recipe, path, beside_exact=beside_exact, save_radii=save_radii)
+    return write_all(made, recipe, path, files)
 
 
-def write_all(
-    made: Generated, recipe: VideoRecipe, path: Path, *, beside_exact: bool = False, save_radii: bool = False
-) -> list[Path]:
+def write_all(made: Generated, recipe: VideoRecipe, path: Path, files: Files) -> list[Path]:
     """Every file is finished in a folder of its own before any takes its place."""
     with scratch_folder(path) as inside:
-        write_film(made, recipe, inside / path.name)
-        write_beside(made, recipe, inside / path.name)
-        if beside_exact:
+        write_film(made, recipe, inside / path.name, files.crf)
+        write_beside(made, recipe, inside / path.name, pictures=files.pictures)
+        if files.exact:
             seen = enlarged(made.frames, recipe.shot.settings.zoom)
             both = torch.cat([seen, exact_frames(recipe, seen.shape[2], seen.shape[1])], 2)
             write_video(both, inside / f"{path.stem}{EXACT}{path.suffix}", made.fps)
-        if save_radii:
+        if files.radii:
             write_radii(made, recipe.near, inside / (path.stem + RADII))
         names = sorted((file.name for file in inside.iterdir()), key=lambda name: (name != path.name, name))
         for name in names:
@@ -107,18 +119,19 @@ def write_all(
     return [path.parent / name for name in names]
 
 
-def write_film(made: Generated, recipe: VideoRecipe, path: Path) -> Path:
+def write_film(made: Generated, recipe: VideoRecipe, path: Path, crf: int = CRF) -> Path:
     """The video alone, its recipe inside."""
     notes = {"recipe": json.dumps(recipe.to_json(), sort_keys=True)}
-    return write_video(enlarged(made.frames, recipe.shot.settings.zoom), path, made.fps, metadata=notes)
+    return write_video(enlarged(made.frames, recipe.shot.settings.zoom), path, made.fps, metadata=notes, crf=crf)
 
 
-def write_beside(made: Generated, recipe: VideoRecipe, path: Path) -> None:
+def write_beside(made: Generated, recipe: VideoRecipe, path: Path, pictures: bool = True) -> None:
     """What goes beside a video: its recipe as JSON, its cameras, pictures of it, its path and its radii."""
     beside = {"recipe": recipe.to_json(), "cost": asdict(made.cost)}
     path.with_suffix(".json").write_text(json.dumps(beside, indent=1, sort_keys=True) + "\n")
     write_cameras(made.cameras, path.with_name(path.stem + CAMERAS), "curvedray")
-    _write_pictures(made, enlarged(made.frames, recipe.shot.settings.zoom), path.parent, path.stem)
+    if pictures:
+        _write_pictures(made, enlarged(made.frames, recipe.shot.settings.zoom), path.parent, path.stem)
 
 
 def exact_frames(recipe: VideoRecipe, width: int, height: int) -> UInt8[Tensor, "t h w 3"]:

@@ -22,6 +22,7 @@ from curvedray.inputs import MB, first_line, input_file, megabytes, parsed_json,
 
 LONGEST_SIDE = 16384  # of a frame; a file that claims more is damaged or hostile
 LARGEST_DECODED = 2000 * MB  # 320 frames of 1920 x 1080
+CRF = 16  # x264's quality: near transparent
 ENDINGS = (".mp4", ".mov", ".mkv", ".webm", ".gif")
 # FFmpeg's names of the containers and still images that are opened. Playlists, which name other files, are not.
 READABLE = (
@@ -45,14 +46,14 @@ def write_video(
     fps: float = 16.0,
     *,
     metadata: Mapping[str, str] | None = None,
-    crf: int = 16,
+    crf: int = CRF,
     preset: str = "medium",
 ) -> Path:
     """A video of the kind its name ends in: H.264 in .mp4, .mov, .mkv, VP9 in .webm, or an animated .gif.
 
     One encoder thread, no clock in the file: equal frames give equal bytes. `metadata` travels in the file's comment as
-    JSON and comes back from `read_video` and `read_notes`. `crf` is x264's quality: lower is better, 16 is near
-    transparent. `preset` is its speed: a faster one makes larger files of the same quality.
+    JSON and comes back from `read_video` and `read_notes`. `crf` is x264's quality: lower is better. `preset` is its
+    speed: a faster one makes larger files of the same quality.
     """
     path = video_path(path)
     if path.suffix.lower() == ".gif":
@@ -62,7 +63,7 @@ def write_video(
 
 
 def write_planes(
-    frames: UInt8[Tensor, "t p w"], path: str | Path, fps: float = 16.0, *, crf: int = 16, preset: str = "medium"
+    frames: UInt8[Tensor, "t p w"], path: str | Path, fps: float = 16.0, *, crf: int = CRF, preset: str = "medium"
 ) -> Path:
     """As `write_video`, of frames that are in the encoder's own form (`planes.py`): nothing is converted."""
     return _write(frames, True, video_path(path), fps, "", crf, preset)

@@ -17,11 +17,11 @@ from curvedray.encoding.curved import expected_phasor, lens_coordinates
 from curvedray.evaluate.report import interval_text
 from curvedray.evaluate.statistics import bootstrap
 from curvedray.paper.catalogue import Item
+from curvedray.paper.listener import Listener
 from curvedray.paper.provenance import Provenance
 from curvedray.paper.runner import Page, Work
 from curvedray.paper.scales import Scale
 from curvedray.paper.setting import Setting
-from curvedray.paper.steps import Listener
 from curvedray.paper.svg import curve_chart
 from curvedray.radial.interval import RadialInterval
 from curvedray.radial.loss import radial_loss

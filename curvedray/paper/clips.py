@@ -61,15 +61,21 @@ class TestClips:
     def clips(self) -> list[TestClip]:
         return [TestClip(**record) for record in read_json(self.folder / "clips.json")]
 
-    def cameras(self, clip: TestClip) -> Cameras:
-        return read_cameras(self.folder / "cameras" / f"{clip.id}.json")
+    def camera_file(self, clip: TestClip) -> Path:
+        return self.folder / "cameras" / f"{clip.id}.json"
 
-    def map(self, clip: TestClip) -> RadialMap:
+    def cameras(self, clip: TestClip) -> Cameras:
+        return read_cameras(self.camera_file(clip))
+
+    def map_file(self, clip: TestClip) -> Path:
         path = self.folder / "maps" / f"{clip.id}.npz"
         if not path.is_file():
             fix = "Label the clips: curvedray radial label."
             raise InputError(f"clip {clip.id}", "a map of distances", "none", fix)
-        return read_radial_map(path)
+        return path
+
+    def map(self, clip: TestClip) -> RadialMap:
+        return read_radial_map(self.map_file(clip))
 
     def moving(self, clip: TestClip) -> Bool[Tensor, "t h w"]:
         return torch.from_numpy(read_arrays(self.folder / "moving" / f"{clip.id}.npz")["moving"]).bool()

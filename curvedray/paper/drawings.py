@@ -9,10 +9,10 @@ from torch import Tensor
 from curvedray.cameras import Lens
 from curvedray.encoding.curved import breakpoints, curved_path, expected_phasor
 from curvedray.paper.catalogue import Item
+from curvedray.paper.listener import Listener
 from curvedray.paper.runner import Page, Work
 from curvedray.paper.scales import Scale
 from curvedray.paper.setting import Setting
-from curvedray.paper.steps import Listener
 from curvedray.paper.svg import BLUE, FAINT, GREEN, INK, ORANGE, RED, Drawing, Point
 from curvedray.paper.values import PROPERTIES
 from curvedray.tables import markdown_table

@@ -15,7 +15,6 @@ from torch import Tensor
 from curvedray.adapter.adapter import Adapter
 from curvedray.adapter.file import load_adapter
 from curvedray.generation.generate import generate_batch
-from curvedray.inputs import read_arrays
 from curvedray.media.canvas import as_image
 from curvedray.media.distance_colours import distance_limits, radial_picture
 from curvedray.media.pictures import contact_sheet
@@ -24,13 +23,15 @@ from curvedray.models.interface import VideoModel
 from curvedray.paper.catalogue import Item
 from curvedray.paper.clips import TestClip, TestClips, make_test_clips
 from curvedray.paper.experiment import Experiment
+from curvedray.paper.film import film_row, head_radii, middle_of
 from curvedray.paper.heads import block_inputs
+from curvedray.paper.listener import Listener
 from curvedray.paper.provenance import Provenance
 from curvedray.paper.run import Table, is_trained
 from curvedray.paper.runner import Page, Work
 from curvedray.paper.scales import Scale
 from curvedray.paper.setting import Setting
-from curvedray.paper.steps import RADII, Listener, film_row, middle_of, train_row
+from curvedray.paper.train import train_row
 from curvedray.radial.interval import RadialInterval
 
 SHOWN, PATIENCE = 5, 192  # frames of a strip; the height in pixels below which small films are enlarged
@@ -84,10 +85,9 @@ def film_strips(
         for clip in tests.clips:
             film = read_video(folder / f"{clip.id}.mp4").frames
             strips[clip.id].append((name, film))
-            head = folder / f"{clip.id}{RADII}"
-            if head.is_file():
-                log_radius = torch.from_numpy(read_arrays(head)["mu"]).float()
-                strips[clip.id].append((f"{name}, radii", radii_film(log_radius, film)))
+            radius = head_radii(folder / f"{clip.id}.mp4")
+            if radius is not None:
+                strips[clip.id].append((f"{name}, radii", radii_film(torch.from_numpy(radius).log(), film)))
     return {f"{clip}.png": png(sheet(parts)) for clip, parts in strips.items()}
 
 

@@ -12,15 +12,16 @@ from curvedray.paper.clips import TestClips, make_test_clips
 from curvedray.paper.experiment import Experiment
 from curvedray.paper.heads import LEVEL, HeadReading, read_heads
 from curvedray.paper.judging import Judges
+from curvedray.paper.listener import Listener
 from curvedray.paper.measured import Measured
 from curvedray.paper.provenance import Provenance
 from curvedray.paper.run import Table, record_of, runs_of
 from curvedray.paper.runner import Page, Work
 from curvedray.paper.scales import Scale
 from curvedray.paper.setting import Setting
-from curvedray.paper.steps import Listener, train_row
 from curvedray.paper.tables import comparison_page
 from curvedray.paper.teachers import taught
+from curvedray.paper.train import train_row
 from curvedray.paper.verdicts import claims_of, verdicts
 
 Heads = Mapping[str, HeadReading]

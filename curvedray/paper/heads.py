@@ -23,8 +23,9 @@ from curvedray.media.video import read_video
 from curvedray.models.flow import noised
 from curvedray.models.interface import VideoModel, self_attentions
 from curvedray.paper.clips import TestClip, TestClips
+from curvedray.paper.film import middle_of
+from curvedray.paper.listener import Listener
 from curvedray.paper.setting import Setting, key_of, weights_key
-from curvedray.paper.steps import Listener, middle_of
 
 LEVEL = 0.8  # of noise: where a clip's layout is decided, and its content still to be guessed
 NOISE_SEED = 10_000  # of the noise that test clips are hidden in

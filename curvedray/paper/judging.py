@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from jaxtyping import Float
 
 from curvedray.errors import InputError
 from curvedray.evaluate.estimators import Estimator, make_estimator
@@ -18,14 +19,14 @@ from curvedray.evaluate.metrics.geometry import SSI_L1, mean_ssi_l1, pooled_to
 from curvedray.evaluate.results import ClipResult
 from curvedray.evaluate.run import score_folder
 from curvedray.evaluate.scores import Failure, Metric, Score
-from curvedray.inputs import read_arrays
 from curvedray.media.video import read_video
 from curvedray.paper.clips import TestClips
 from curvedray.paper.experiment import Experiment
+from curvedray.paper.film import head_radii
 from curvedray.paper.kept_estimates import KeptEstimates
+from curvedray.paper.listener import Listener
 from curvedray.paper.needs import NEEDS, Places, require
 from curvedray.paper.setting import Setting, key_of
-from curvedray.paper.steps import RADII, Listener
 
 WORDS = Metric(
     "Words", "share", "higher", "Share of a caption's places, colours and things that the estimator reads in the video."
@@ -105,9 +106,8 @@ def with_own_scores(result: ClipResult, job: Job, judge: KeptEstimates, tests: T
     caption = next(clip.caption for clip in tests.clips if clip.id == job.clip)
     if result.note.startswith("reads as "):
         scores.append(WORDS.of(job.clip, share_of_words(caption, result.note)))
-    head = job.video.with_name(f"{job.video.stem}{RADII}")
-    if radii and head.is_file():
-        scores += self_consistency(job, judge, head, tests)
+    if radii and (predicted := head_radii(job.video)) is not None:
+        scores += self_consistency(job, judge, predicted, tests)
     return replace(result, scores=result.scores + scores)
 
 
@@ -118,7 +118,9 @@ def share_of_words(caption: str, reading: str) -> float:
     return sum(word in seen for word in asked) / len(asked) if asked else 1.0
 
 
-def self_consistency(job: Job, judge: KeptEstimates, head: Path, tests: TestClips) -> list[Score]:
+def self_consistency(
+    job: Job, judge: KeptEstimates, predicted: Float[np.ndarray, "s y x"], tests: TestClips
+) -> list[Score]:
     """SSI-L1 of a clip: the head's radii in the last step against distances estimated from the finished video."""
     video = read_video(job.video).frames.numpy()
     clip = next(clip for clip in tests.clips if clip.id == job.clip)
@@ -126,7 +128,6 @@ def self_consistency(job: Job, judge: KeptEstimates, head: Path, tests: TestClip
     answer = judge.estimate(video, tests.cameras(clip).lens.sized(width, height), job.clip)
     if isinstance(answer, Failure) or answer.radial is None:
         return []
-    predicted = np.exp(read_arrays(head, "a radial head's distances")["mu"].astype(np.float64))
     frames = len(predicted)
     step = max(1, (len(answer.radial) - 1) // max(1, frames - 1))
     seen = answer.radial[::step][:frames]

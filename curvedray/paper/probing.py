@@ -26,6 +26,7 @@ from curvedray.paper.clips import TestClips, make_test_clips
 from curvedray.paper.experiment import Claim, Experiment, Row, TestSet
 from curvedray.paper.heads import block_inputs, encoded_clips, hidden
 from curvedray.paper.judging import Judges
+from curvedray.paper.listener import Listener
 from curvedray.paper.measured import Measured
 from curvedray.paper.needs import of_scale, require
 from curvedray.paper.provenance import Provenance
@@ -33,9 +34,9 @@ from curvedray.paper.run import record_of
 from curvedray.paper.runner import Page, Work
 from curvedray.paper.scales import Scale
 from curvedray.paper.setting import Setting, key_of
-from curvedray.paper.steps import Listener, cache_of
 from curvedray.paper.svg import curve_chart
 from curvedray.paper.tables import comparison_page
+from curvedray.paper.train import cache_of
 from curvedray.paper.verdicts import verdicts
 from curvedray.radial.loss import radial_loss
 from curvedray.training.checkpoints import (

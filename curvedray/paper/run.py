@@ -14,14 +14,16 @@ from curvedray.paper.catalogue import Item
 from curvedray.paper.clips import TestClips, make_test_clips
 from curvedray.paper.experiment import Experiment, Row
 from curvedray.paper.features import set_scores
+from curvedray.paper.film import film_row
 from curvedray.paper.judging import Judges, open_judges, score_row
+from curvedray.paper.listener import Listener
 from curvedray.paper.measured import Measured, by_seed
 from curvedray.paper.provenance import Provenance
 from curvedray.paper.runner import Page, Work
 from curvedray.paper.scales import Scale
 from curvedray.paper.setting import Setting
-from curvedray.paper.steps import Listener, film_row, train_row
 from curvedray.paper.tables import comparison_page
+from curvedray.paper.train import train_row
 from curvedray.paper.verdicts import claims_of, verdicts
 
 LENSES = ("non-pinhole", "pinhole")

@@ -9,9 +9,9 @@ from typing import Any, Protocol, runtime_checkable
 
 from curvedray.files import whole_file
 from curvedray.paper.catalogue import Item
+from curvedray.paper.listener import Listener
 from curvedray.paper.scales import Scale
 from curvedray.paper.setting import Setting
-from curvedray.paper.steps import Listener
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from curvedray.cameras import TokenGrid
 from curvedray.data.clips import VideoShape
 from curvedray.data.fingerprint import file_fingerprint
 from curvedray.data.sources import WORLDS
+from curvedray.engine import HERE, Engine
 from curvedray.errors import InputError
 from curvedray.generation.settings import Settings
 from curvedray.inputs import parsed_json, read_json
@@ -39,6 +40,7 @@ class Setting:
     overrides: tuple[str, ...] = ()
     clips: int | None = None
     seeds: int = 1
+    engine: Engine = HERE  # where clips are filmed
 
     @property
     def model(self) -> str:
@@ -166,8 +168,12 @@ class Setting:
     def folder(self, *parts: str) -> Path:
         return self.store.joinpath(*parts)
 
+    @property
+    def device(self) -> str:
+        return "cuda" if torch.cuda.is_available() else "cpu"
+
     def open_model(self) -> VideoModel:
-        return load_model(self.model, device="cuda" if torch.cuda.is_available() else "cpu")
+        return load_model(self.model, device=self.device)
 
 
 @lru_cache(maxsize=10)

@@ -8,12 +8,13 @@ import numpy as np
 from curvedray.evaluate.report import number_text
 from curvedray.paper.catalogue import Item
 from curvedray.paper.experiment import Experiment
+from curvedray.paper.listener import Listener
 from curvedray.paper.provenance import Provenance
 from curvedray.paper.run import Table
 from curvedray.paper.runner import Page, Work
 from curvedray.paper.scales import Scale
 from curvedray.paper.setting import Setting
-from curvedray.paper.steps import Listener, train_row
+from curvedray.paper.train import train_row
 from curvedray.tables import markdown_table
 from curvedray.training.log import log_records
 

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import torch
 
-from curvedray.paper.steps import Listener, train_recipe
+from curvedray.paper.listener import Listener
+from curvedray.paper.train import train_recipe
 from curvedray.training.recipe import Recipe
 from curvedray.training.recipes import recipe
 

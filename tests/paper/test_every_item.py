@@ -13,10 +13,10 @@ import torch
 from curvedray.evaluate.estimators.embedded import WEIGHTS
 from curvedray.models.embedded.model import EmbeddedModel, EmbeddedShape, save_embedded
 from curvedray.paper.catalogue import ITEMS
+from curvedray.paper.listener import Listener
 from curvedray.paper.runner import runner_of, write_page
 from curvedray.paper.scales import TINY
 from curvedray.paper.setting import Setting
-from curvedray.paper.steps import Listener
 from curvedray.world.themes import WORDS
 
 pytestmark = [pytest.mark.slow, pytest.mark.whole]

@@ -10,23 +10,29 @@ import pytest
 import torch
 from tiny import footage
 from train_tiny import start_child, wait_for
+from typer.testing import CliRunner
 
 from curvedray.cameras import Cameras, Lens
+from curvedray.cli import app
 from curvedray.data.clips import Clip
 from curvedray.evaluate.estimators import Estimate
 from curvedray.evaluate.estimators.protocol import UpAndLens
 from curvedray.evaluate.scores import Failure
 from curvedray.paper.catalogue import item
+from curvedray.paper.clips import make_test_clips
 from curvedray.paper.experiment import Experiment, Row, TestSet
 from curvedray.paper.families import FAMILIES, ClipsOfFamily, belongs
+from curvedray.paper.film import film_row, head_radii
 from curvedray.paper.kept_estimates import KeptEstimates, read_estimate, write_estimate
+from curvedray.paper.listener import Listener
 from curvedray.paper.rows import NONE, mix
 from curvedray.paper.run import Table
 from curvedray.paper.runner import write_page
 from curvedray.paper.scales import TINY
 from curvedray.paper.setting import Setting
-from curvedray.paper.steps import Listener
 from curvedray.paper.teachers import TEACHERS, TaughtClips
+from curvedray.paper.train import train_row
+from curvedray.radial.map import read_radial_map
 from curvedray.world.world import world_clip
 
 SMALL = Experiment(
@@ -77,6 +83,28 @@ def test_a_run_killed_at_its_stages_goes_on_and_ends_whole(stages, tmp_path):
     after = {path: path.stat().st_mtime_ns for path in store.rglob("*") if path.is_file()}
     redone = {path for path in files if after.get(path) != files[path]} - set(left)
     assert {path.parent.name for path in redone} <= {"adherence"}  # all but the page was there
+
+
+@pytest.mark.whole
+def test_a_rows_videos_are_those_of_its_list_of_requests(tmp_path):
+    """What the harness filmed, `curvedray generate --requests` takes for its own: the same cameras, maps, settings."""
+    setting = Setting(TINY, tmp_path, clips=1)
+    row, tests = mix(map="noisy"), make_test_clips(setting, TestSet(most=1))
+    weights = train_row(setting, "noisy", row, 0, Listener())
+    folder = film_row(setting, "noisy", row, weights, tests, Listener())
+    (clip,) = tests.clips
+    (line,) = map(json.loads, (folder / "requests.jsonl").read_text().splitlines())
+    assert line["name"] == clip.id
+    asked = read_radial_map(line["radial"])
+    exact = tests.map(clip).on(setting.grid)[0].mu
+    off = asked.on(setting.grid)[0].mu - exact
+    known = asked.on(setting.grid)[1]
+    assert 0.1 < off[known].std() < 0.5  # the row's teacher is a noisy one
+    assert head_radii(folder / f"{clip.id}.mp4").shape == tuple(asked.radius.shape)
+    words = ["--model", TINY.model, "--adapter", str(weights), "-o", str(folder), "--json"]
+    again = CliRunner().invoke(app, ["generate", "--requests", str(folder / "requests.jsonl"), *words])
+    assert again.exception is None, again.exception
+    assert json.loads(again.stdout)["resumed"] == 1
 
 
 @pytest.fixture

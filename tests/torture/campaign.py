@@ -42,7 +42,7 @@ def main() -> None:
         print(f"{part}: {found} findings, {time.monotonic() - started:.0f} s", flush=True)
         sections.append(f"## {part}\n\n{text}\n")
         findings += found
-    report = _report(sections, asked.hardware)
+        report = _report(sections, asked.hardware)  # after each part: a campaign that is cut short keeps what it has
     print(f"{findings} findings in all: {report}")
     sys.exit(1 if findings else 0)
 

@@ -1,0 +1,68 @@
+"""The first long step of a row: train its adapter. It goes on where it was stopped.
+
+A step's files lie in a folder whose name follows from all that made them, and every file is written whole. So a step
+whose files are there is skipped, one that was killed goes on, and one that anything changed for starts anew elsewhere.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+from curvedray.data.clips import ClipSource
+from curvedray.data.sources import open_clips
+from curvedray.models.open import load_model
+from curvedray.paper.experiment import Row
+from curvedray.paper.families import ClipsOfFamily
+from curvedray.paper.listener import Listener
+from curvedray.paper.needs import of_scale, require
+from curvedray.paper.setting import Setting, key_of
+from curvedray.paper.teachers import TaughtClips
+from curvedray.training.loop import train
+from curvedray.training.process import Process
+from curvedray.training.recipe import Recipe
+from curvedray.training.start import check_targets
+
+
+def train_row(setting: Setting, name: str, row: Row, seed: int, hears: Listener) -> Path | None:
+    """The row's adapter, trained now or before; the backbone alone needs none."""
+    recipe = setting.recipe_of(row, seed)
+    if recipe.adapter.method == "none":
+        return None
+    out = setting.folder("trained", f"{recipe.adapter.method}-{setting.training_key(row, seed)}")
+    if (out / "adapter.safetensors").is_file():
+        return out / "adapter.safetensors"
+    hears.say(f"{name}: training, {recipe.steps} steps" + (f", seed {seed}" if seed else ""))
+    for key in (*of_scale(setting.scale), *(() if setting.scale.is_world else ("panshot",))):
+        require(key, setting.places)
+    if not setting.scale.is_world and row.learns_radii:
+        require(row.labels, setting.places)
+    return train_recipe(recipe, out, cache_of(setting, recipe), row.teacher, row.seen_at(setting.scale), hears)
+
+
+def cache_of(setting: Setting, recipe: Recipe) -> Path:
+    """The encoded clips, shared by every row that is trained on them."""
+    made_of = [recipe.data.source, recipe.data.labels, setting.model_key, vars(setting.shape), recipe.data.cache_dtype]
+    return setting.folder("cache", key_of(made_of))
+
+
+def train_recipe(recipe: Recipe, out: Path, cache: Path, teacher: str, seen: str, hears: Listener) -> Path:
+    """Train into a folder, or go on with it. A run that is asked to stop leaves a checkpoint and ends the command."""
+    recipe = replace(recipe, data=replace(recipe.data, cache=str(cache)))
+    process = Process(recipe, out)
+    model = load_model(recipe.model, device=process.device)
+    source, _ = open_clips(
+        recipe.data,
+        model,
+        out,
+        held_out=recipe.validation_clips,
+        share=(process.rank, process.count),
+        wait=process.wait,
+        tick=lambda done, total: hears.tick(done, total, "clips into the cache"),
+    )
+    check_targets(recipe, source, hears.say)
+    clips: ClipSource = source if seen == "all" else ClipsOfFamily(source, seen)
+    if teacher != "exact":
+        clips = TaughtClips(clips, teacher)
+    model.release(text=True, vae=True)  # everything is encoded, and these rows are not validated
+    if train(recipe, model, clips, out, process, resume=True, tick=hears.tick, say=hears.say).weights is None:
+        raise KeyboardInterrupt
+    return out / "adapter.safetensors"
