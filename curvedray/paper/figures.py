@@ -4,7 +4,7 @@ t frame   h w pixels   y x token
 """
 
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,8 +36,30 @@ from curvedray.radial.interval import RadialInterval
 
 SHOWN, PATIENCE = 5, 192  # frames of a strip; the height in pixels below which small films are enlarged
 Strips = list[tuple[str, UInt8[Tensor, "_ h w 3"]]]
-# Pictures of a figure by file name: from the setting, each row's weights, the test clips, and who listens.
-Draw = Callable[[Setting, Experiment, Mapping[str, Path | None], TestClips, Listener], dict[str, bytes]]
+
+
+@dataclass(frozen=True)
+class Material:
+    """What a figure is drawn from."""
+
+    setting: Setting
+    experiment: Experiment
+    weights: Mapping[str, Path | None]  # of each row
+    tests: TestClips
+    hears: Listener
+
+    def films(self) -> Iterator[tuple[str, Path]]:
+        """Each row's name and the folder of its videos."""
+        for name, row in self.experiment.rows_at(self.setting.scale).items():
+            yield name, film_row(self.setting, name, row, self.weights[name], self.tests, self.hears)
+
+    def numbered_clips(self) -> Iterator[tuple[int, TestClip]]:
+        for number, clip in enumerate(self.tests.clips):
+            self.hears.tick(number, len(self.tests.clips), "filming")
+            yield number, clip
+
+
+Draw = Callable[[Material], dict[str, bytes]]  # a figure's pictures by file name
 
 
 @dataclass(frozen=True)
@@ -61,7 +83,7 @@ class Figure:
             weights[name] = train_row(setting, name, row, 0, hears) if is_trained(row) else None
         (wanted,) = self.experiment.tests.values()
         tests = make_test_clips(setting, wanted, hears.tick)
-        pictures = self.draw(setting, self.experiment, weights, tests, hears)
+        pictures = self.draw(Material(setting, self.experiment, weights, tests, hears))
         made = Provenance.now(entry, setting, self.experiment.says)
         captions = [f"{clip.id}: {clip.caption}" for clip in tests.clips]
         lines = [f"# {entry.title}", "", *made.lines(), ""]
@@ -71,18 +93,11 @@ class Figure:
         return Page("\n".join(lines) + "\n", record, pictures)
 
 
-def film_strips(
-    setting: Setting,
-    experiment: Experiment,
-    weights: Mapping[str, Path | None],
-    tests: TestClips,
-    hears: Listener,
-) -> dict[str, bytes]:
+def film_strips(given: Material) -> dict[str, bytes]:
     """For every clip: the real film, then each row's, with the radii that it predicted below where it has any."""
-    strips: dict[str, Strips] = {clip.id: [("real", real_film(tests, clip))] for clip in tests.clips}
-    for name, row in experiment.rows_at(setting.scale).items():
-        folder = film_row(setting, name, row, weights[name], tests, hears)
-        for clip in tests.clips:
+    strips: dict[str, Strips] = {clip.id: [("real", real_film(given.tests, clip))] for clip in given.tests.clips}
+    for name, folder in given.films():
+        for clip in given.tests.clips:
             film = read_video(folder / f"{clip.id}.mp4").frames
             strips[clip.id].append((name, film))
             radius = head_radii(folder / f"{clip.id}.mp4")
@@ -91,96 +106,81 @@ def film_strips(
     return {f"{clip}.png": png(sheet(parts)) for clip, parts in strips.items()}
 
 
-def map_strips(
-    setting: Setting,
-    experiment: Experiment,
-    weights: Mapping[str, Path | None],
-    tests: TestClips,
-    hears: Listener,
-) -> dict[str, bytes]:
+def map_strips(given: Material) -> dict[str, bytes]:
     """For every clip: the source film and its map, which every row but `no map` is given, then each row's film."""
     strips: dict[str, Strips] = {}
-    for clip in tests.clips:
-        source = real_film(tests, clip)
-        given = tests.map(clip)
-        picture = resized(radial_picture(given.radius, given.valid), source.shape[1:3])
+    for clip in given.tests.clips:
+        source = real_film(given.tests, clip)
+        exact = given.tests.map(clip)
+        picture = resized(radial_picture(exact.radius, exact.valid), source.shape[1:3])
         strips[clip.id] = [("source", source), ("its map", picture)]
-    for name, row in experiment.rows_at(setting.scale).items():
-        folder = film_row(setting, name, row, weights[name], tests, hears)
-        for clip in tests.clips:
+    for name, folder in given.films():
+        for clip in given.tests.clips:
             strips[clip.id].append((name, read_video(folder / f"{clip.id}.mp4").frames))
     return {f"{clip}.png": png(sheet(parts)) for clip, parts in strips.items()}
 
 
 @torch.no_grad()
-def layer_maps(
-    setting: Setting,
-    experiment: Experiment,
-    weights: Mapping[str, Path | None],
-    tests: TestClips,
-    hears: Listener,
-) -> dict[str, bytes]:
+def layer_maps(given: Material) -> dict[str, bytes]:
     """The shared radial head on every block's features, in the last step of filming a clip."""
     found: dict[str, bytes] = {}
-    model, adapter = with_only_adapter(setting, weights)
+    model, adapter = with_only_adapter(given)
     assert adapter.radial_head is not None, "a method that predicts radii"
-    for number, clip in enumerate(tests.clips):
-        hears.tick(number, len(tests.clips), "filming")
+    for number, clip in given.numbered_clips():
         with block_inputs(model.transformer) as seen:
-            settings = setting.filming | {"camera_guidance": 1.0, "guidance": 1.0}  # one pass per step
+            settings = given.setting.filming | {"camera_guidance": 1.0, "guidance": 1.0}  # one pass per step
             film = generate_batch(
-                model, [clip.caption], [tests.cameras(clip)], [number], adapter=adapter, near=[clip.near], **settings
+                model,
+                [clip.caption],
+                [given.tests.cameras(clip)],
+                [number],
+                adapter=adapter,
+                near=[clip.near],
+                **settings,
             )[0]
-            last = seen[-setting.depth :]
+            last = seen[-given.setting.depth :]
         intervals = [adapter.radial_head(features) for features in last]
         strips: Strips = [("film", film)]
         for block, interval in enumerate(intervals):
-            curved = " (curved)" if block in adapter.config.curved(setting.depth) else ""
-            strips.append((f"block {block}{curved}", radii_film(on_grid(interval, setting), film)))
+            curved = " (curved)" if block in adapter.config.curved(given.setting.depth) else ""
+            strips.append((f"block {block}{curved}", radii_film(on_grid(interval, given.setting), film)))
         found[f"{clip.id}.png"] = png(sheet(strips))
     return found
 
 
 @torch.no_grad()
-def denoising_maps(
-    setting: Setting,
-    experiment: Experiment,
-    weights: Mapping[str, Path | None],
-    tests: TestClips,
-    hears: Listener,
-) -> dict[str, bytes]:
+def denoising_maps(given: Material) -> dict[str, bytes]:
     """The middle curved block's radii at steps from the first to the last, one frame of each clip per row."""
-    model, adapter = with_only_adapter(setting, weights)
+    model, adapter = with_only_adapter(given)
     block = middle_of(adapter.supervised_blocks)
     assert block is not None, "a method that predicts radii"
     found: dict[str, bytes] = {}
-    for number, clip in enumerate(tests.clips):
-        hears.tick(number, len(tests.clips), "filming")
+    for number, clip in given.numbered_clips():
         radii: list[dict[int, RadialInterval]] = []
         film = generate_batch(
             model,
             [clip.caption],
-            [tests.cameras(clip)],
+            [given.tests.cameras(clip)],
             [number],
             adapter=adapter,
             near=[clip.near],
             radii=radii,
-            **setting.filming,
+            **given.setting.filming,
         )[0]
         steps = sorted({round(i * (len(radii) - 1) / max(1, SHOWN - 1)) for i in range(SHOWN)})
         strips: Strips = [("film", film)]
         strips += [
-            (f"step {i + 1} of {len(radii)}", radii_film(on_grid(radii[i][block], setting), film)) for i in steps
+            (f"step {i + 1} of {len(radii)}", radii_film(on_grid(radii[i][block], given.setting), film)) for i in steps
         ]
         found[f"{clip.id}.png"] = png(sheet(strips))
     return found
 
 
-def with_only_adapter(setting: Setting, weights: Mapping[str, Path | None]) -> tuple[VideoModel, Adapter]:
+def with_only_adapter(given: Material) -> tuple[VideoModel, Adapter]:
     """A model of the figure's own, with the adapter of the only row that the figure has."""
-    (file,) = weights.values()
+    (file,) = given.weights.values()
     assert file is not None, "a row that is trained"
-    model = setting.open_model()
+    model = given.setting.open_model()
     adapter = load_adapter(file, model.transformer).eval().requires_grad_(False).to(model.device)
     return model, adapter.attach(model.transformer)
 

@@ -1,7 +1,7 @@
 // The path in numbers: every keyframe's position and angles, typed; what the path looks like in words; files in and out.
 
 import { h, plain, refill } from '../ui/dom.js';
-import { button, choice, columns, number, section } from '../ui/fields.js';
+import { button, choice, columns, number, openCard, section } from '../ui/fields.js';
 import { exportPath, writtenFormats } from '../ui/exports.js';
 import { api } from '../state/api.js';
 import { debounced } from '../state/latest.js';
@@ -155,17 +155,7 @@ export class PathPanel {
       ),
     );
     this.fields.push(...places, ...angles);
-    return h(
-      'li',
-      { class: 'card open' },
-      head,
-      h(
-        'div',
-        { class: 'thirds' },
-        places.map(({ element }) => element),
-        angles.map(({ element }) => element),
-      ),
-    );
+    return openCard(head, [...places, ...angles]);
   }
 
   async findWords() {

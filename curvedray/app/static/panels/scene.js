@@ -2,7 +2,7 @@
 // a map of distances brought from elsewhere, with regions cut out of it.
 
 import { h, plain, refill } from '../ui/dom.js';
-import { button, columns, number, section, segmented, words } from '../ui/fields.js';
+import { button, columns, number, openCard, section, segmented, words } from '../ui/fields.js';
 import { icon } from '../ui/icons.js';
 import { attempt } from '../ui/notices.js';
 import { api } from '../state/api.js';
@@ -158,15 +158,9 @@ export class ScenePanel {
       field('Moves ahead', ...of('moving', 1)),
     ];
     this.fields.push(...made);
-    return h(
-      'li',
-      { class: 'card open' },
+    return openCard(
       head,
-      h(
-        'div',
-        { class: 'thirds' },
-        made.map(({ element }) => element),
-      ),
+      made,
       h(
         'div',
         { class: 'row' },

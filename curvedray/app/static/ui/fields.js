@@ -192,3 +192,9 @@ export function section(title, ...children) {
   const id = freshId('section');
   return h('section', { 'aria-labelledby': id }, h('h3', { id }, title), ...children);
 }
+
+/** An entry of a list that is open for editing: its head, its fields in threes, and what follows them. */
+export function openCard(head, fields, ...rest) {
+  const elements = fields.map(({ element }) => element);
+  return h('li', { class: 'card open' }, head, h('div', { class: 'thirds' }, elements), ...rest);
+}
