@@ -59,7 +59,7 @@ def whole_file(path: str | Path) -> Iterator[Path]:
             temporary.chmod(_mode_for(path))
             os.replace(temporary, path)
         finally:
-            _surely(lambda: temporary.unlink(missing_ok=True))
+            surely(lambda: temporary.unlink(missing_ok=True))
 
 
 @contextmanager
@@ -70,10 +70,10 @@ def scratch_folder(path: str | Path) -> Iterator[Path]:
         try:
             yield folder
         finally:
-            _surely(lambda: shutil.rmtree(folder, ignore_errors=True))
+            surely(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
-def _surely(tidy: Callable[[], object]) -> None:
+def surely(tidy: Callable[[], object]) -> None:
     """Tidy up; where a signal comes in between, tidy up and then obey it."""
     try:
         tidy()

@@ -7,10 +7,11 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from curvedray.errors import InputError
-from curvedray.files import LEFTOVER, writing
+from curvedray.files import LEFTOVER, surely, writing
 from curvedray.inputs import exists
 
 log = logging.getLogger(__name__)
@@ -25,21 +26,18 @@ def lock_folder(folder: Path, what: str, fix: str) -> Iterator[None]:
     The operating system holds the lock for this process, so it ends with it, however that ends. On a file system
     without locks the block runs unprotected, with a warning.
     """
-    with writing(str(folder)):
-        made = not folder.exists()
-        folder.mkdir(parents=True, exist_ok=True)
-        handle = _take(folder / LOCK, what, fix)
+    handle, made = None, not folder.exists()
     try:
+        with writing(str(folder)):
+            folder.mkdir(parents=True, exist_ok=True)
+            handle = _take(folder / LOCK, what, fix)
         yield
     finally:
-        if handle is not None:
-            # Removed while it is held. Whoever opened it meanwhile sees that its name is gone and opens it again.
-            with suppress(OSError):
-                (folder / LOCK).unlink()
-            os.close(handle)
-        if made:
-            with suppress(OSError):  # it is not empty
-                folder.rmdir()
+        try:
+            surely(lambda: _leave(folder, handle is not None, made))
+        finally:
+            if handle is not None:
+                os.close(handle)
 
 
 def check_unlocked(folder: Path, what: str, fix: str) -> None:
@@ -64,6 +62,11 @@ def _take(path: Path, what: str, fix: str) -> int | None:
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             _lock(handle)
+            with suppress(FileNotFoundError):
+                if os.fstat(handle).st_ino == path.stat().st_ino:
+                    _sign(handle)
+                    return handle
+            os.close(handle)  # its holder removed it between our opening and our locking
         except OSError as error:
             holder = os.pread(handle, 200, 0).decode(errors="replace") if hasattr(os, "pread") else ""
             os.close(handle)
@@ -74,15 +77,39 @@ def _take(path: Path, what: str, fix: str) -> int | None:
             if error.errno not in (errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK):
                 raise
             raise InputError(what, "nobody else at work in it", holder or "another process", fix) from error
-        with suppress(FileNotFoundError):
-            if os.fstat(handle).st_ino == path.stat().st_ino:
-                break
-        os.close(handle)  # its holder removed it between our opening and our locking
+        except BaseException:  # stopped by a signal in between
+            surely(partial(_give_up, path, handle))
+            os.close(handle)
+            raise
+
+
+def _sign(handle: int) -> None:
+    """Say in the file who holds it."""
     since = datetime.now().astimezone().isoformat(timespec="seconds")
     with suppress(OSError):  # the lock holds on a full disk, too
         os.ftruncate(handle, 0)
         os.write(handle, f"process {os.getpid()} on {socket.gethostname()}, since {since}".encode())
-    return handle
+
+
+def _give_up(path: Path, handle: int) -> None:
+    """Remove a lock that nobody else holds."""
+    with suppress(OSError):
+        _lock(handle)
+        _remove(path)
+
+
+def _leave(folder: Path, held: bool, made: bool) -> None:
+    if held:
+        _remove(folder / LOCK)
+    if made:
+        with suppress(OSError):  # it is not empty
+            folder.rmdir()
+
+
+def _remove(path: Path) -> None:
+    """While it is held: whoever opened it meanwhile sees that its name is gone, and opens it again."""
+    with suppress(OSError):
+        path.unlink()
 
 
 try:

@@ -105,7 +105,9 @@ def transfer(
     share = None
     if move is not None:
         stage(2, 5, "the map as the new camera sees it")
-        wanted = trajectory(move, path.frame_lens[0], shape.frames, unit="metric", near=map.near)
+        wanted = trajectory(
+            move, path.frame_lens[0], shape.frames, unit="metric", near=map.near, fps=path.fps or video.fps
+        )
         map, share = carried(map, path, _standing_at(wanted, path))
         path = wanted
         notes.add(f"the map covers {share:.0%} of the new camera's view; the rest is the model's")

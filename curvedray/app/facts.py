@@ -19,7 +19,7 @@ from curvedray.generation.parts import NO_ADAPTER, SHIPPED
 from curvedray.inputs import read_header
 from curvedray.media.distance_colours import near_to_far
 from curvedray.models.embedded.trained_on import TRAINED_ON
-from curvedray.models.open import EMBEDDED_NAMES, load_model, usual_shape
+from curvedray.models.open import EMBEDDED_NAMES, load_model, usual_video
 from curvedray.moves.move import KINDS, Ease, Kind, Quantity
 from curvedray.world.blocks import USUAL
 from curvedray.world.scene import Kind as ThingKind
@@ -148,13 +148,13 @@ def _model(name: str) -> dict[str, Any]:
                 },
             }
         )
-    frames, height, width = usual_shape(name)
+    frames, height, width, fps = usual_video(name)
     return {
         "name": name,
         "frames": frames,
         "width": width,
         "height": height,
-        "fps": 24 if frames == 121 else 16,
+        "fps": fps,
         "steps": WAN_STEPS,
         "guidance": WAN_GUIDANCE,
         "camera_guidance": 1.0,

@@ -228,8 +228,8 @@ def generate(
         if wanted is None:
             parts = load_parts(model or "", adapter, **loading)
         else:
-            shape = video_shape(model or "", frames, height, width)
-            made_map = MapForVideo.make(wanted, path_given, lens, shape, loading["near"], output)
+            shape, rate = video_shape(model or "", frames, height, width, fps)
+            made_map = MapForVideo.make(wanted, path_given, lens, shape, loading["near"], rate, output)
             for note in made_map.notes:
                 console.print(quoted(note), markup=False)
             parts = made_map.into(lambda file: load_parts(model or "", adapter, file, **loading))

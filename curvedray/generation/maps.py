@@ -12,7 +12,7 @@ from curvedray.files import check_writable
 from curvedray.generation.parts import Parts
 from curvedray.generation.shot import DEFAULT_LENS
 from curvedray.inputs import read_json
-from curvedray.models.open import usual_shape
+from curvedray.models.open import usual_video
 from curvedray.moves.trajectory import fitted_to
 from curvedray.radial.check import check_map, checked
 from curvedray.radial.convert import Converted, convert
@@ -56,16 +56,21 @@ class MapRequest:
         return self.path is not None and self.meaning is None
 
     def made(
-        self, cameras: Cameras | str, lens: str | None, shape: tuple[int, int, int], near: float | None = None
+        self,
+        cameras: Cameras | str,
+        lens: str | None,
+        shape: tuple[int, int, int],
+        near: float | None = None,
+        fps: float = 16.0,
     ) -> Converted:
-        """The map for a video of this shape (frames, height, width), filmed along these cameras."""
+        """The map for a video of this shape (frames, height, width), filmed along these cameras at this rate."""
         frames, height, width = shape
         if isinstance(cameras, Cameras):
             cameras, _ = fitted_to(cameras, frames, width, height)
         seen = _lens(cameras, lens, width, height)
         if self.blocks:
             path = cameras if isinstance(cameras, str) else replace(cameras, lens=seen)
-            return Converted(film_blocks(list(self.blocks), path, seen, frames).map, ())
+            return Converted(film_blocks(list(self.blocks), path, seen, frames, fps=fps).map, ())
         assert self.path is not None
         if self.is_own_file:
             return Converted(checked(read_radial_map(self.path, near), self.path), ())
@@ -91,10 +96,11 @@ class MapForVideo:
         lens: str | None,
         shape: tuple[int, int, int],
         near: float | None,
+        fps: float,
         output: Path | None,
     ) -> "MapForVideo":
         """Read or make it, and refuse what does not fit, before a model is loaded; what is odd about it is noted."""
-        found = wanted.made(cameras, lens, shape, near)
+        found = wanted.made(cameras, lens, shape, near, fps)
         frames, height, width = shape
         grid = TokenGrid.from_video(frames, height, width)
         seen = _lens(cameras, lens, width, height).fitted(width, height)
@@ -120,10 +126,12 @@ class MapForVideo:
         return [write_radial_map(self.map, self.file)] if self.is_made else []
 
 
-def video_shape(model: str, frames: int | None, height: int | None, width: int | None) -> tuple[int, int, int]:
-    """Frames, height and width of a model's video, with its own where nothing was asked for."""
-    own = usual_shape(model)
-    return frames or own[0], height or own[1], width or own[2]
+def video_shape(
+    model: str, frames: int | None, height: int | None, width: int | None, fps: float | None
+) -> tuple[tuple[int, int, int], float]:
+    """Frames, height and width of a model's video and its rate, with its own where nothing was asked for."""
+    own = usual_video(model)
+    return (frames or own[0], height or own[1], width or own[2]), fps or own[3]
 
 
 def _lens(cameras: Cameras | str, lens: str | None, width: int, height: int) -> Lens:

@@ -49,15 +49,20 @@ def load_on_gpu_if_any(name: str = "") -> VideoModel:
 
 
 def usual_shape(name: str = "") -> tuple[int, int, int]:
-    """Frames, height and width that a model makes where nobody says others, known before a large one is loaded."""
+    """Frames, height and width that a model makes where nobody says others."""
+    return usual_video(name)[:3]
+
+
+def usual_video(name: str = "") -> tuple[int, int, int, int]:
+    """The same and the frames per second, known before a large model is loaded."""
     if is_embedded(name):
         own = load_model(name).defaults
-        return own.frames, own.height, own.width
+        return own.frames, own.height, own.width, own.fps
     from curvedray.models.wan import T2V, TI2V
 
     index = Path(name) / "model_index.json"
     expands = read_json(index).get("expand_timesteps", False) if index.is_file() else "TI2V" in name
-    return (TI2V if expands else T2V)[:3]
+    return TI2V if expands else T2V
 
 
 def is_embedded(name: str) -> bool:

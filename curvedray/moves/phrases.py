@@ -7,7 +7,7 @@ and a word that stands in no table is an error: nothing is skipped but words tha
 
 import logging
 import re
-from functools import cache
+from functools import lru_cache
 
 from curvedray.errors import InputError
 from curvedray.moves.move import KINDS, Step, plain
@@ -94,9 +94,9 @@ def read_moves(text: str) -> Step:
     return step
 
 
-@cache
+@lru_cache(maxsize=256)
 def _say_back(text: str, understood: str) -> None:
-    """Once per text, however often it is made into cameras."""
+    """Once per text, however often it is made into cameras in a row."""
     log.warning("moves: `%s` understood as: %s", text[:200], understood)
 
 

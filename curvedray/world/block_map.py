@@ -44,12 +44,13 @@ def film_blocks(
     eye: float = EYE,
     *,
     placed: bool = False,
+    fps: float = 16.0,
     progress: Callable[[Iterator[tuple]], Iterator[tuple]] = iter,
 ) -> BlockedOut:
     """The exact map of a blocked-out scene along a move, or along cameras in metres or near distances.
 
     A near distance is that of what a level camera at the scene's origin sees. The scene stands before the first camera,
-    unless cameras are `placed`: then they stand where they are in the scene's own frame.
+    unless cameras are `placed`: then they stand where they are in the scene's own frame. `fps` is for moves in seconds.
     """
     check_pixels(frames, *lens.size)
     scene = block_scene(blocks, eye)
@@ -57,7 +58,7 @@ def film_blocks(
     # What is beyond a map's reach says nothing about the scale of a scene.
     near = RadialMap.from_metric(first.radius, first.valid).near if first.valid.any() else 1.0
     cameras = (
-        trajectory(move, lens, frames, unit="metric", near=near)
+        trajectory(move, lens, frames, unit="metric", near=near, fps=fps)
         if isinstance(move, str)
         else _in_metres(move, near, placed)
     )

@@ -37,11 +37,12 @@ def wall():
 
 
 def test_a_blocked_out_scene_is_filmed_along_the_videos_own_camera_and_repeats_to_the_byte(tmp_path):
-    out = tmp_path / "a.mp4"
-    done = run("generate", PROMPT, "--blocks", SCENE, "--move", "dolly in 0.3", *QUICK, "--save-radii", "-o", out)
+    out, move = tmp_path / "a.mp4", "dolly in 0.3 over 1s then static"  # seconds of the video, at the model's own rate
+    done = run("generate", PROMPT, "--blocks", SCENE, "--move", move, *QUICK, "--save-radii", "-o", out)
     assert done.exit_code == 0, done.output
     recipe, map = read_recipe(out), read_radial_map(tmp_path / "a-map.npz")
-    made = film_blocks(parse_blocks(SCENE), "dolly in 0.3", recipe.shot.cameras.lens, 17)
+    made = film_blocks(parse_blocks(SCENE), move, recipe.shot.cameras.lens, 17, fps=8)
+    assert recipe.shot.cameras.fps == 8
     torch.testing.assert_close(map.radius[map.valid], made.map.radius[made.map.valid], rtol=1e-4, atol=1e-4)
     torch.testing.assert_close(
         recipe.shot.cameras.world_from_camera, made.cameras.scaled(map.near).world_from_camera, rtol=1e-4, atol=1e-5
