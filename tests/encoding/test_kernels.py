@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scenes import DOUBLE, kinds_of_mask, lens, noise, orbit, poses, tokens
@@ -167,6 +168,24 @@ def test_the_kernel_turns_tokens_as_modulate_does(dtype, shape):
 
 
 @needs_kernel
+@pytest.mark.parametrize("loud", [0.1, 30.0])
+@pytest.mark.parametrize(("frames", "rows", "cols", "dim"), [(1, 1, 1, 6), (2, 5, 7, 17), (3, 12, 11, 40)])
+def test_keys_that_do_not_turn_give_plain_attention(frames, rows, cols, dim, loud):
+    """Also with more queries than a panel, more keys than a chunk, and scores that differ by more than floats can."""
+    grid = TokenGrid(frames, rows, cols)
+    q, k, v, mu, sigma = (i.float() for i in tokens(grid, dim, batch=2, heads=2))
+    options = {"frequencies": torch.zeros(3, 1), "rays": 1, "backend": "fast"}
+    plain = F.scaled_dot_product_attention(loud * q, k, v)
+    ours = curved_ray_attention(loud * q, k, v, orbit(grid), grid, mu, sigma, **options)
+    torch.testing.assert_close(ours, plain, atol=1e-5 * max(1.0, loud), rtol=1e-4)  # a score's rounding grows with it
+    q[0, 1, -1, 0] = torch.nan
+    spoilt = curved_ray_attention(loud * q, k, v, orbit(grid), grid, mu, sigma, **options)
+    assert spoilt[0, 1, -1].isnan().all()
+    spoilt[0, 1, -1] = ours[0, 1, -1]
+    assert torch.equal(spoilt, ours)
+
+
+@needs_kernel
 def test_threads_do_not_change_a_bit():
     cameras, inputs = orbit(GRID), [i.float() for i in tokens(GRID, batch=2, heads=2)]
     geometry = Geometry.between(cameras, GRID, cameras, default_frequencies(GRID, 40), torch.tensor(OFFSETS))
@@ -177,6 +196,7 @@ def test_threads_do_not_change_a_bit():
             radii, layout = compiled.Radii.of(*inputs[3:], 5).values, compiled.Layout.of(geometry)
             keys = compiled.Keys(inputs[1], radii, layout, inputs[2])
             results.append([i.clone() for both in keys.modulated(torch.float32) for i in both])
+            results[-1] += keys.attended(inputs[0], inputs[2])
     finally:
         torch.set_num_threads(before)
     for other in results[1:]:

@@ -57,8 +57,15 @@ int main() {
         auto frequency = filled<double>(C * F, variant == 2 ? 0 : 0.1, variant == 2 ? 1e-9 : 160);
         Problem p{keys.get(), more ? values.get() : nullptr, radii.get(), rays.get(), exists.get(), poses.get(),
                   lenses.get(), frequency.get(), batch, cameras, heads, tokens, patches, dim, K, A, C, F,
-                  1 + cases % 3, nullptr};
+                  {1 + cases % 3, nullptr}};
         curved_modulate(&p, out.get(), out_values.get());
+        const int64_t query_frames = 1, queries = 1 + cases % 50, rows = batch * heads * queries;
+        auto asked = filled<float>(rows * dim, -1, 1), answers = filled<float>(rows * dim, 0, 0);
+        auto logsumexp = filled<float>(rows, 0, 0);
+        Frames f{{asked.get(), {heads * queries * dim, queries * dim, dim}},
+                 {keys.get(), {heads * tokens * dim, tokens * dim, dim}},
+                 answers.get(), logsumexp.get(), out.get(), out_values.get(), query_frames, queries};
+        curved_attention(&p, &f);
         curved_modulate_backward(&p, grad.get(), turned_values.get(), grad_keys.get(), grad_values.get(),
                                  grad_radii.get());
         const int64_t n = A * C * F;

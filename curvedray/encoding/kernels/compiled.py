@@ -1,6 +1,7 @@
-"""The compiled curved-ray attention: keys modulated in C++ for one query frame at a time, torch's own attention on top.
+"""The compiled curved-ray attention: for one query frame at a time, keys modulated in C++ and attended to.
 
-Keys are modulated again in backward instead of being kept, so memory is that of one frame however long the video.
+The attention is the kernel's own in float32, and torch's where there is a mask or half precision, and in backward. Keys
+are modulated again in backward instead of being kept, so memory is that of one frame however long the video.
 Values that are turned too take the same pass: a phasor is computed once, and both add to the gradient of a radius.
 
     b batch   h head   q query frame   s source frame   p patch   a ray   k breakpoint   n token, ordered (s p)
@@ -52,6 +53,26 @@ class Problem(ctypes.Structure):
     ]
 
 
+class Tokens(ctypes.Structure):
+    """Those of attend.cpp: the first number, and the numbers between entries of the batch, heads and tokens."""
+
+    _fields_ = [("first", ctypes.c_void_p), ("steps", ctypes.c_int64 * 3)]
+
+    @classmethod
+    def of(cls, x: Float[Tensor, "b h n d"]) -> "Tokens":
+        return cls(x.data_ptr(), x.stride()[:3])
+
+
+class Frames(ctypes.Structure):
+    """The same layout as Frames in curved.cpp."""
+
+    _fields_ = [
+        *((name, Tokens) for name in ("queries", "values")),
+        *((name, ctypes.c_void_p) for name in ("out", "logsumexp", "turned_keys", "turned_values")),
+        *((name, ctypes.c_int64) for name in ("count", "patches")),
+    ]
+
+
 @functools.cache
 def library() -> ctypes.CDLL | None:
     """The compiled kernel, built on the first call; None where it cannot be had."""
@@ -62,6 +83,7 @@ def declared(kernel: ctypes.CDLL | None) -> ctypes.CDLL | None:
     """The same, told what its functions take: without it pointers are cut to 32 bits."""
     if kernel is not None:
         kernel.curved_modulate.argtypes = [ctypes.POINTER(Problem), *2 * [ctypes.c_void_p]]
+        kernel.curved_attention.argtypes = [ctypes.POINTER(Problem), ctypes.POINTER(Frames)]
         kernel.curved_modulate_backward.argtypes = [ctypes.POINTER(Problem), *5 * [ctypes.c_void_p]]
         kernel.curved_radii.argtypes = [*2 * [ctypes.c_void_p], *3 * [ctypes.c_int64], *2 * [ctypes.c_void_p]]
         kernel.curved_turn.argtypes = [*3 * [ctypes.c_void_p], *6 * [ctypes.c_int64], ctypes.c_void_p]
@@ -138,15 +160,20 @@ def attention(call: Call, radii: Float[Tensor, "b k n"]) -> Float[Tensor, "b h n
     if torch.is_grad_enabled() and any(x.requires_grad for x in learned):
         return CurvedAttention.apply(*learned, call, radii)
     keys = Keys.of(call.k, call.v, call.turn_values, radii, Layout.of(call.geometry))
-    return torch.cat([part for part, _ in _each_frame(keys, call.q, call.v, call.mask)], -2)
+    return _attended(keys, call.q, call.v, call.mask)[0]
 
 
-def _each_frame(keys: "Keys", q: Tensor, v: Tensor, mask: Mask | None) -> Iterator[tuple[Tensor, Tensor]]:
-    """Each query frame's output, and the logarithms of its softmax's sums."""
+def _attended(keys: "Keys", q: Tensor, v: Tensor, mask: Mask | None) -> tuple[Tensor, Float[Tensor, "b h nq"]]:
+    """The attention's output, and the logarithms of its softmax's sums."""
+    if mask is None and q.dtype == torch.float32:
+        return keys.attended(q, v)
     patches = q.shape[-2] // keys.layout.query_frames
+    parts = []
     for index, (queries, (key, value)) in enumerate(zip(q.split(patches, -2), keys.modulated(v.dtype), strict=True)):
         rows = None if mask is None else added(mask, index, patches, q)
-        yield flash(queries, key, v if value is None else value, attn_mask=rows)
+        parts.append(flash(queries, key, v if value is None else value, attn_mask=rows))
+    out, logsumexp = zip(*parts, strict=True)
+    return torch.cat(out, -2), torch.cat(logsumexp, -1)
 
 
 def added(mask: Mask, frame: int, patches: int, q: Tensor) -> Tensor:
@@ -267,6 +294,18 @@ class Keys:
             kernel.curved_modulate(self.at(problem, query), *pointers)
             yield (key, value) if dtype == key.dtype else (key.to(dtype), None if value is None else value.to(dtype))
 
+    def attended(self, q: Tensor, v: Tensor) -> tuple[Tensor, Float[Tensor, "b h nq"]]:
+        """Every query frame's attention to the keys as it sees them, and the logarithms of its softmax's sums."""
+        kernel, count = library(), self.layout.query_frames
+        assert kernel is not None
+        q, v = (x if x.stride(-1) == 1 else x.contiguous() for x in (q, v))
+        out, logsumexp = torch.empty(q.shape), torch.empty(q.shape[:-1])
+        key, *turned = _buffers(self.keys, 1 if self.values is None else 2)
+        room = (_pointer(x) for x in (out, logsumexp, key, turned[0] if turned else None))
+        frames = Frames(Tokens.of(q), Tokens.of(v), *room, count, q.shape[-2] // count)
+        kernel.curved_attention(self.problem(), frames)
+        return out, logsumexp
+
     def add_gradients(self, query: int, dk: Tensor, dv: Tensor, to_k: Tensor, to_v: Tensor, to_radii: Tensor) -> None:
         """From the gradients of one frame's modulated keys and values to those of keys, values and every log-radius."""
         kernel, dk, dv = library(), dk.float().contiguous(), dv.float().contiguous()
@@ -294,26 +333,26 @@ class CurvedAttention(torch.autograd.Function):
         radii: Tensor,
     ) -> Tensor:
         keys = Keys.of(k, v, call.turn_values, radii, Layout.of(call.geometry))
-        parts, logsumexp = zip(*_each_frame(keys, q, v, call.mask), strict=True)
-        out = torch.cat(parts, -2)
-        ctx.save_for_backward(q, k, v, sigma, out, radii, *logsumexp)
+        out, logsumexp = _attended(keys, q, v, call.mask)
+        ctx.save_for_backward(q, k, v, sigma, out, radii, logsumexp)
         ctx.layout, ctx.num, ctx.mask, ctx.turn_values = keys.layout, call.breakpoints, call.mask, call.turn_values
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_out: Tensor) -> tuple[Tensor | None, ...]:
-        q, k, v, sigma, out, radii, *logsumexp = ctx.saved_tensors
+        q, k, v, sigma, out, radii, logsumexp = ctx.saved_tensors
         keys = Keys.of(k, v, ctx.turn_values, radii, ctx.layout)
         grad_q = torch.empty_like(q)
         grad_k, grad_v = torch.zeros_like(keys.keys), torch.zeros_like(keys.keys)
         grad_log_radii = torch.zeros_like(radii)
         patches = q.shape[-2] // ctx.layout.query_frames
         frames = [x.split(patches, dim=-2) for x in (grad_out, q, out, grad_q)]
+        sums = logsumexp.split(patches, dim=-1)
         for index, (key, value) in enumerate(keys.modulated(k.dtype)):
             grad_frame, q_frame, out_frame, to_frame = (x[index] for x in frames)
             rows = None if ctx.mask is None else added(ctx.mask, index, patches, q)
-            saved = (out_frame, logsumexp[index], 0.0, False)
+            saved = (out_frame, sums[index], 0.0, False)
             seen = v if value is None else value
             dq, dk, dv = flash_backward(grad_frame, q_frame, key, seen, *saved, attn_mask=rows)
             to_frame.copy_(dq)

@@ -1,254 +1,12 @@
-// Curved-ray keys, and values if asked, for one query frame: geometry, expected phasors and modulation in one pass, and
-// its gradient.
+// Curved-ray attention: each query frame's keys, and values if asked, turned by their expected phasors, its queries'
+// attention to them, and the gradient of what was turned.
 //
 // The maths is that of encoding/curved.py. What differs is the order of work: tokens lie side by side in vector registers,
-// geometry in double precision, phasors in float. With a, b the phases at a segment's ends,
-//     mean of exp(i theta) = exp(i (a + b)/2) sin(h)/h,   h = (b - a)/2.
-// Phases are carried in half turns, so that reducing them to one period is exact. Where |h| is at most a quarter turn
-// sin(h)/h is a polynomial and nothing is divided; a vector of such tokens takes a shorter way to the same bits.
-//
-//     b batch   h head   n token   s source frame   a ray   c coordinate   f frequency   k breakpoint   d channel
-//     j = (a c) a path's coordinate   i = (a c f) a phasor   lane: a token within its vector
+// geometry in double precision (paths.cpp), phasors in float (phasors.cpp), which turn keys and values here; attention
+// itself has queries side by side (attend.cpp).
 
-#include <algorithm>
-#include <atomic>
-#include <cmath>
-#include <cstdint>
-#include <cstring>
-#include <system_error>
-#include <thread>
-#include <vector>
-
-#include "lanes.cpp"
-
-constexpr int BLOCK = 64;  // tokens whose geometry is held at once
-constexpr int RANGE = 2;   // its place among the coordinates (u, v, range, depth)
-constexpr double PI = 3.14159265358979323846;
-constexpr double SMALLEST_SQUARE = 1e-36;  // of a length; still a float. compiled.py keeps radii well above it
-
-// The same layout as Problem in compiled.py.
-extern "C" struct Problem {
-    const float* keys;        // b h n d
-    const float* values;      // the same, or null: values are not turned
-    const double* radii;      // b k n
-    const double* rays;       // bc a 3 n, bc being 1 or b
-    const uint8_t* exists;    // bc a n
-    const double* poses;      // bc s 12, rows of [R | t] from each source camera to the query's
-    const double* lenses;     // bc 3: fx/W, fy/H, xi
-    const double* frequency;  // c f, radians per unit
-    int64_t batch, camera_batch, heads, tokens, patches, dim, breakpoints, rays_per_patch, coordinates, frequencies;
-    int64_t threads;
-    // GOMP_parallel of the OpenMP runtime that torch runs on, or null: torch's own threads, awake since its last call.
-    // New ones would share the cores with them, for they spin a while after every attention.
-    void (*pool)(void (*)(void*), void*, unsigned, unsigned);
-};
-
-struct Pair {  // what belongs to cos and to sin
-    std::vector<float> cosine, sine;
-    explicit Pair(size_t size) : cosine(size), sine(size) {}
-};
-
-struct Scratch {
-    const int K, A, C, F, J, n, width;           // width: n rounded up to whole vectors
-    std::vector<double> path, grad_path;         // k j block: coordinates
-    std::vector<float> middle, half, inverse;    // k j block, of a segment: middle, half its length, 1 / that
-    std::vector<float> half_turns, period;       // c f: omega / pi and pi / omega
-    Pair by_phasor, by_token;                    // i lane; lane i: a few tokens' coefficients
-    Pair grad_by_phasor, grad_by_token;          // the same, their gradients
-    std::vector<Vec> grad_middle, grad_half;     // k
-
-    explicit Scratch(const Problem& p)
-        : K(p.breakpoints), A(p.rays_per_patch), C(p.coordinates), F(p.frequencies), J(A * C), n(J * F),
-          width((n + LANES - 1) / LANES * LANES), path(size_t(K) * J * BLOCK), grad_path(path.size()),
-          middle(path.size()), half(path.size()), inverse(path.size()), half_turns(C * F), period(C * F),
-          by_phasor(width * LANES), by_token(width * LANES), grad_by_phasor(width * LANES),
-          grad_by_token(width * LANES), grad_middle(K), grad_half(K) {
-        for (int i = 0; i < C * F; i++) {
-            double w = p.frequency[i];
-            half_turns[i] = float(w / PI);
-            period[i] = w != 0 ? float(PI / w) : 0.0f;
-        }
-    }
-};
-
-struct Place {  // a run of tokens of one batch entry and one source frame
-    const double *radii, *rays, *pose, *lens;
-    const uint8_t* exists;
-    int64_t step, count;  // tokens between rows of radii and rays; tokens in the run
-
-    // Whether the query stands where the source stood, to a part in 10^9 of the nearest radius. Then a ray keeps its
-    // bearing along its whole length, however the camera has turned, and only its range has a path.
-    bool same_place() const {
-        double nearest = radii[0], away = std::max({std::abs(pose[3]), std::abs(pose[7]), std::abs(pose[11])});
-        for (int64_t t = 0; t < count; t++) nearest = std::min(nearest, radii[t]);  // the first breakpoint's: the least
-        return away <= 1e-9 * nearest;
-    }
-};
-
-// 1 / sqrt(x); 0 where x is 0, or next to it. A float's guess and one step of third order make a double of it: roots
-// and quotients of doubles would be what geometry spends most of its time on.
-static inline double inverse_root(double x) {
-    double y = 1.0f / std::sqrt(float(std::max(x, SMALLEST_SQUARE))), error = 1 - x * y * y;
-    return x > SMALLEST_SQUARE ? y + y * error * (0.5 + 0.375 * error) : 0.0;
-}
-
-// A unit ray of every token in the run, in the query's frame.
-static inline void turn_rays(const Place& at, int a, double (&to)[3][BLOCK]) {
-    const double *x = at.rays + a * 3 * at.step, *y = x + at.step, *z = y + at.step;
-    for (int i = 0; i < 3; i++) {
-        const double* R = at.pose + 4 * i;
-        for (int64_t t = 0; t < at.count; t++) to[i][t] = R[0] * x[t] + R[1] * y[t] + R[2] * z[t];
-    }
-}
-
-// The path of every token in the run: (u, v, range, depth) at each breakpoint, zero where there is no ray.
-static void walk(const Place& at, Scratch& w) {
-    const double *P = at.pose, fx = at.lens[0], fy = at.lens[1], xi = at.lens[2];
-    double ray[3][BLOCK], depth[BLOCK];
-    for (int a = 0; a < w.A; a++) {
-        turn_rays(at, a, ray);
-        const uint8_t* exists = at.exists + a * at.step;
-        for (int k = 0; k < w.K; k++) {
-            const double* radius = at.radii + k * at.step;
-            double* to = &w.path[size_t(k * w.J + a * w.C) * BLOCK];
-            for (int64_t t = 0; t < at.count; t++) {
-                double r = radius[t], x = P[3] + r * ray[0][t], y = P[7] + r * ray[1][t], z = P[11] + r * ray[2][t];
-                double square = x * x + y * y + z * z, distance = square * inverse_root(square);
-                double px = fx * x, py = fy * y, beta = z + xi * distance, keep = exists[t] ? 1.0 : 0.0;
-                double scale = keep * inverse_root(px * px + py * py + beta * beta);
-                to[t] = px * scale;
-                to[BLOCK + t] = py * scale;
-                to[2 * BLOCK + t] = distance * keep;
-                depth[t] = beta * scale;
-            }
-            if (w.C == 4) std::memcpy(to + 3 * BLOCK, depth, sizeof(double) * at.count);
-        }
-    }
-    for (int kj = 0; kj < (w.K - 1) * w.J; kj++) {
-        const double *here = &w.path[size_t(kj) * BLOCK], *next = here + size_t(w.J) * BLOCK;
-        float *middle = &w.middle[size_t(kj) * BLOCK], *half = &w.half[size_t(kj) * BLOCK];
-        float* inverse = &w.inverse[size_t(kj) * BLOCK];
-        for (int64_t t = 0; t < at.count; t++) {
-            middle[t] = float(0.5 * (next[t] + here[t]));
-            half[t] = float(0.5 * (next[t] - here[t]));
-            inverse[t] = half[t] != 0 ? 1.0f / (half[t] != 0 ? half[t] : 1.0f) : 0.0f;
-        }
-    }
-}
-
-// From coordinates to log-radii: grad_log_radii[k, n] += r_k * ray . dL/dX.
-static void walk_backward(const Place& at, const Scratch& w, double* grad_log_radii) {
-    const double *P = at.pose, fx = at.lens[0], fy = at.lens[1], xi = at.lens[2];
-    double ray[3][BLOCK];
-    for (int a = 0; a < w.A; a++) {
-        turn_rays(at, a, ray);
-        const uint8_t* exists = at.exists + a * at.step;
-        for (int k = 0; k < w.K; k++) {
-            const double* radius = at.radii + k * at.step;
-            const double* from = &w.grad_path[size_t(k * w.J + a * w.C) * BLOCK];
-            const double* from_depth = w.C == 4 ? from + 3 * BLOCK : nullptr;
-            double* to = grad_log_radii + k * at.step;
-            for (int64_t t = 0; t < at.count; t++) {
-                double r = radius[t], dx = ray[0][t], dy = ray[1][t], dz = ray[2][t];
-                double x = P[3] + r * dx, y = P[7] + r * dy, z = P[11] + r * dz, square = x * x + y * y + z * z;
-                double away = inverse_root(square), distance = square * away;
-                double px = fx * x, py = fy * y, beta = z + xi * distance;
-                double scale = inverse_root(px * px + py * py + beta * beta);
-                double u = px * scale, v = py * scale, depth = beta * scale;
-                double gu = from[t], gv = from[BLOCK + t], gd = from_depth ? from_depth[t] : 0.0;
-                double along = gu * u + gv * v + gd * depth;
-                double outward = (x * dx + y * dy + z * dz) * away;  // d distance / dr
-                double change = fx * dx * (gu - u * along) + fy * dy * (gv - v * along);
-                change = (change + (dz + xi * outward) * (gd - depth * along)) * scale + from[2 * BLOCK + t] * outward;
-                to[t] += exists[t] ? r * change : 0.0;
-            }
-        }
-    }
-}
-
-// One phasor's mean along the path of LANES tokens, into by_phasor; with Gradient also what it adds to grad_middle and
-// grad_half, from grad_by_phasor. Near: no segment turns by more than half a turn.
-template <bool Gradient, bool Near>
-static inline void mean_phasor(Scratch& w, size_t place, int cf, int i) {
-    const Vec turn = all(w.half_turns[cf]), period = all(w.period[cf]), share = all(float(1 / (PI * (w.K - 1))));
-    Vec sum_cos = Vec{}, sum_sin = Vec{}, gc, gs;
-    if constexpr (Gradient) gc = load(&w.grad_by_phasor.cosine[i]), gs = load(&w.grad_by_phasor.sine[i]);
-#pragma GCC unroll 4  // segments do not wait for one another; clang knows it by the same name
-    for (int k = 0; k < w.K - 1; k++, place += size_t(w.J) * BLOCK) {
-        Mask odd, odd_half{};
-        Vec m = reduced(turn * load(&w.middle[place]), odd), c = cosine_of(m * m), s = sine_over(m * m) * m;
-        Vec y = turn * load(&w.half[place]), r = y;  // h = pi y
-        if constexpr (!Near) r = reduced(y, odd_half);
-        Vec t = r * r, shrink = sine_over(t), slope;  // pi sin(h)/h = sin(pi y)/y, and its derivative by y
-        if constexpr (Gradient) slope = 2 * r * sine_over_slope(t);
-        if constexpr (!Near) {
-            Vec over = period * load(&w.inverse[place]);  // 1 / y
-            Mask small = r == y;
-            shrink = small ? shrink : shrink * r * over;
-            if constexpr (Gradient) slope = small ? slope : (cosine_of(t) * float(PI) - shrink) * over;
-            odd ^= odd_half;
-        }
-        shrink = flipped(shrink, odd);
-        sum_cos += c * shrink;
-        sum_sin += s * shrink;
-        if constexpr (Gradient) {
-            w.grad_middle[k] += (c * gs - s * gc) * shrink * turn * (share * float(PI));
-            w.grad_half[k] += (c * gc + s * gs) * flipped(slope, odd) * turn * share;
-        }
-    }
-    store(&w.by_phasor.cosine[i], sum_cos * share);
-    store(&w.by_phasor.sine[i], sum_sin * share);
-}
-
-// The largest |half| of a coordinate's segments, among LANES tokens.
-static inline float longest_half(const Scratch& w, size_t place) {
-    Vec longest{};
-    for (int k = 0; k < w.K - 1; k++, place += size_t(w.J) * BLOCK) {
-        Vec half = load(&w.half[place]);
-        half = half < 0 ? -half : half;
-        longest = half > longest ? half : longest;
-    }
-    for (int width = LANES / 2; width > 0; width /= 2)
-        for (int lane = 0; lane < width; lane++) longest[lane] = std::max(longest[lane], longest[lane + width]);
-    return longest[0];
-}
-
-// Coefficients of LANES tokens from `first` on; with Gradient also that of their paths, from grad_by_phasor. With
-// `same_place` a bearing is one phasor, without a slope.
-template <bool Gradient>
-static void phasors(Scratch& w, int64_t first, bool same_place) {
-    const size_t next_k = size_t(w.J) * BLOCK;
-    for (int j = 0; j < w.J; j++) {
-        const size_t place = size_t(j) * BLOCK + first;
-        const bool one_phasor = same_place && j % w.C != RANGE;
-        const float longest = longest_half(w, place);
-        if constexpr (Gradient) {
-            std::fill(w.grad_middle.begin(), w.grad_middle.end(), Vec{});
-            std::fill(w.grad_half.begin(), w.grad_half.end(), Vec{});
-        }
-        for (int f = 0; f < w.F; f++) {
-            const int cf = j % w.C * w.F + f, i = (j * w.F + f) * LANES;
-            if (one_phasor) {
-                Mask odd;
-                Vec m = reduced(w.half_turns[cf] * load(&w.middle[place]), odd);
-                store(&w.by_phasor.cosine[i], flipped(cosine_of(m * m), odd));
-                store(&w.by_phasor.sine[i], flipped(sine_over(m * m) * m, odd));
-            } else if (std::abs(w.half_turns[cf]) * longest <= 0.5f) {
-                mean_phasor<Gradient, true>(w, place, cf, i);
-            } else {
-                mean_phasor<Gradient, false>(w, place, cf, i);
-            }
-        }
-        if constexpr (Gradient)
-            for (int k = 0; k < w.K; k++) {  // a breakpoint ends one segment and begins the next
-                Vec grad = w.grad_middle[k] - w.grad_half[k];
-                if (k) grad += w.grad_middle[k - 1] + w.grad_half[k - 1];
-                for (int lane = 0; lane < LANES; lane++) w.grad_path[k * next_k + place + lane] = 0.5 * grad[lane];
-            }
-    }
-    transpose(w.by_phasor.cosine.data(), w.width, LANES, w.by_token.cosine.data());
-    transpose(w.by_phasor.sine.data(), w.width, LANES, w.by_token.sine.data());
-}
+#include "attend.cpp"
+#include "phasors.cpp"
 
 static void turn_key(const float* __restrict key, const float* __restrict c, const float* __restrict s, int n,
                      int64_t dim, float* __restrict out) {
@@ -282,37 +40,22 @@ static void add_key_gradient(const float* __restrict grad, const float* __restri
     for (int64_t i = 2 * n; i < dim; i++) out[i] += grad[i];
 }
 
-// Every run of tokens, each taken by whichever thread is free. A machine that refuses threads gets one.
+// Every run of tokens of a source frame.
 template <class Work>
 static void each_run(const Problem& p, Work work) {
     const int64_t frames = p.tokens / p.patches, runs = (p.patches + BLOCK - 1) / BLOCK;
-    const int64_t total = p.batch * frames * runs, threads = std::max<int64_t>(1, std::min(p.threads, total));
-    std::atomic<int64_t> next{0};
-    auto help = [&] {
-        Scratch scratch(p);
-        for (int64_t item = next++; item < total; item = next++) {
-            int64_t b = item / (frames * runs), s = item / runs % frames, start = item % runs * BLOCK;
-            int64_t bc = p.camera_batch > 1 ? b : 0, token = s * p.patches + start;
-            Place at{p.radii + b * p.breakpoints * p.tokens + token,
-                     p.rays + bc * p.rays_per_patch * 3 * p.tokens + token,
-                     p.poses + (bc * frames + s) * 12,
-                     p.lenses + bc * 3,
-                     p.exists + bc * p.rays_per_patch * p.tokens + token,
-                     p.tokens,
-                     std::min<int64_t>(BLOCK, p.patches - start)};
-            work(b, token, at, scratch);
-        }
-    };
-    if (threads == 1) return help();
-    if (p.pool) return p.pool([](void* f) { (*static_cast<decltype(help)*>(f))(); }, &help, unsigned(threads), 0);
-    std::vector<std::thread> others;
-    try {
-        for (int64_t i = 1; i < threads; i++) others.emplace_back(help);
-    } catch (const std::system_error&) {
-        // fewer hands, the same work
-    }
-    help();
-    for (auto& other : others) other.join();
+    each_item(p.threads, p.batch * frames * runs, [&] { return Scratch(p); }, [&](int64_t item, Scratch& scratch) {
+        int64_t b = item / (frames * runs), s = item / runs % frames, start = item % runs * BLOCK;
+        int64_t bc = p.camera_batch > 1 ? b : 0, token = s * p.patches + start;
+        Place at{p.radii + b * p.breakpoints * p.tokens + token,
+                 p.rays + bc * p.rays_per_patch * 3 * p.tokens + token,
+                 p.poses + (bc * frames + s) * 12,
+                 p.lenses + bc * 3,
+                 p.exists + bc * p.rays_per_patch * p.tokens + token,
+                 p.tokens,
+                 std::min<int64_t>(BLOCK, p.patches - start)};
+        work(b, token, at, scratch);
+    });
 }
 
 // Every row of dim channels that belongs to the tokens [first, first + LANES) of a run, whichever its head.
@@ -352,8 +95,7 @@ extern "C" void curved_turn(const float* rows, const float* cosine, const float*
             turn_key(rows + row * dim, cosine + i * n, sine + i * n, int(n), dim, out + row * dim);
 }
 
-extern "C" void curved_modulate(const Problem* problem, float* out, float* out_values) {
-    const Problem& p = *problem;
+static void modulate(const Problem& p, float* out, float* out_values) {
     each_run(p, [&](int64_t b, int64_t token, const Place& at, Scratch& w) {
         walk(at, w);
         const bool same_place = at.same_place();
@@ -366,6 +108,34 @@ extern "C" void curved_modulate(const Problem* problem, float* out, float* out_v
             });
         }
     });
+}
+
+extern "C" void curved_modulate(const Problem* problem, float* out, float* out_values) {
+    modulate(*problem, out, out_values);
+}
+
+// The same layout as Frames in compiled.py.
+extern "C" struct Frames {
+    Tokens queries, values;  // values that are not turned; where they are, Problem has them
+    float *out, *logsumexp;  // b h (q p) d, b h (q p)
+    float *turned_keys, *turned_values;  // room for those of one frame
+    int64_t count, patches;
+};
+
+// Each query frame attends to keys, and to values if they are turned, as it sees them.
+extern "C" void curved_attention(const Problem* problem, const Frames* frames) {
+    const Frames& f = *frames;
+    Problem p = *problem;
+    const Tokens keys{f.turned_keys, {p.heads * p.tokens * p.dim, p.tokens * p.dim, p.dim}};
+    Tokens values = f.values;
+    if (p.values) values = keys, values.first = f.turned_values;
+    for (int64_t frame = 0; frame < f.count; frame++) {
+        modulate(p, f.turned_keys, f.turned_values);
+        attend(p.threads, p.batch, p.heads, p.dim, f.queries, frame * f.patches, f.patches, keys, values, p.tokens,
+               f.count * f.patches, f.out, f.logsumexp);
+        p.poses += p.camera_batch * (p.tokens / p.patches) * 12;
+        p.lenses += p.camera_batch * 3;
+    }
 }
 
 // From grad and grad_turned_values, those of what was turned. grad_keys, grad_values and grad_log_radii are added to, so

@@ -1,5 +1,7 @@
 // Vectors of floats, a token in each lane: sine, cosine and transposes. Included by curved.cpp, never compiled alone.
 
+#pragma once
+
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -18,6 +20,16 @@ typedef float Loose __attribute__((vector_size(4 * LANES), aligned(4), may_alias
 static inline Vec load(const float* p) { return *reinterpret_cast<const Loose*>(p); }
 static inline void store(float* p, Vec x) { *reinterpret_cast<Loose*>(p) = x; }
 static inline Vec all(float x) { return Vec{} + x; }
+
+// The same vector, loaded once: else a compiler may load it again for each product, which is more than a core can load.
+static inline Vec in_register(Vec x) {
+#if defined(__x86_64__)
+    asm("" : "+v"(x));
+#elif defined(__aarch64__)
+    asm("" : "+w"(x));
+#endif
+    return x;
+}
 
 // y = r + a whole number of half turns, |r| <= 1/2, for |y| < 2^21; `odd` flips the sign of sin and cos if it is odd.
 static inline Vec reduced(Vec y, Mask& odd) {
@@ -45,6 +57,15 @@ static inline Vec sine_over_slope(Vec t) {
 }
 static inline Vec cosine_of(Vec t) {
     return polynomial(t, -0.024396718f, 0.23493756f, -1.3352121f, 4.058709f, -4.934802f, 1.0f);
+}
+
+// 2^x for x <= 0, to 2e-8 of it; 2^-100 for all that is less. What is not a number stays so.
+static inline Vec power_of_2(Vec x) {
+    const float magic = 12582912.0f;
+    x = x < -100 ? all(-100) : x;
+    Vec shifted = x + magic, f = x - (shifted - magic);
+    Vec whole = reinterpret_cast<Vec>((reinterpret_cast<Mask>(shifted) << 23) + (127 << 23));
+    return whole * polynomial(f, 1.534581e-4f, 1.3399931e-3f, 9.618489e-3f, 0.055503286f, 0.24022646f, 0.6931472f, 1.0f);
 }
 
 #if defined(__clang__)
