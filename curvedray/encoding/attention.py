@@ -16,14 +16,13 @@ from torch import Tensor
 
 from curvedray.cameras import Cameras, TokenGrid
 from curvedray.encoding import kernels
-from curvedray.encoding.call import Call
+from curvedray.encoding.call import Bearings, Call, turned_around
 from curvedray.encoding.curved import OFFSETS, _default_frequencies, breakpoints, modulate
 from curvedray.encoding.geometry import Geometry, batched, patch_rays
 from curvedray.encoding.masks import mask_of
 from curvedray.errors import InputError
 
 Backend = Literal["auto", "fast", "reference"]
-Bearings = dict[torch.dtype, tuple[Float[Tensor, "*b 1 nq n"], Float[Tensor, "*b 1 nq n"]]]  # cos and sin
 
 
 def curved_ray_attention(
@@ -96,9 +95,7 @@ class CurvedEncoding:
     backend: Backend
     query_rotation: bool  # queries are turned by their own bearing
     value_rotation: bool  # values are turned as keys are, and outputs turned back by the query's own bearing
-    # cos and sin of the queries' own bearings, for every head, in each precision; empty where no rotation needs them.
-    bearings: "Bearings"
-    bearings_back: "Bearings"  # the same with sin negated
+    bearings: dict[torch.dtype, Bearings]  # in each precision; empty where no rotation needs them
 
     @classmethod
     def between(
@@ -127,17 +124,16 @@ class CurvedEncoding:
         with full_precision(device):
             offsets = torch.tensor(OFFSETS[:rays], device=device)
             geometry = Geometry.between(cameras, grid, query_cameras, frequencies, offsets)
-            bearings, bearings_back = {}, {}
+            bearings = {}
             if query_rotation or value_rotation:
                 own = batched(query_cameras.to(geometry.rays), geometry.rays.shape[:-4])
                 cos, sin = geometry.own_bearings(*patch_rays(own, query_grid, offsets.to(geometry.rays)))
                 cos, sin = cos[..., None, :, :].contiguous(), sin[..., None, :, :].contiguous()
                 for dtype in {torch.float32, cos.dtype}:
-                    bearings[dtype] = cos.to(dtype), sin.to(dtype)
-                    bearings_back[dtype] = cos.to(dtype), -sin.to(dtype)
-        both = (bearings, bearings_back)
+                    c, s = cos.to(dtype), sin.to(dtype)
+                    bearings[dtype] = Bearings(c, s, -s, query_rotation, value_rotation)
         rotations = (query_rotation, value_rotation)
-        return cls(geometry, grid.tokens, query_grid.tokens, breakpoints, backend, *rotations, *both)
+        return cls(geometry, grid.tokens, query_grid.tokens, breakpoints, backend, *rotations, bearings)
 
     def attention(
         self,
@@ -163,13 +159,9 @@ class CurvedEncoding:
         with full_precision(q.device):
             mu, sigma = (i.to(torch.promote_types(i.dtype, torch.float32)) for i in (mu, sigma))
             twin = self.backend == "reference" or (self.backend == "auto" and self.geometry.requires_grad)
-            attend, turned = (reference_attention, modulate) if twin else (kernels.attention, kernels.turned)
-            if self.query_rotation:
-                q = turned(q, *self.bearings[mu.dtype])
-            out = attend(Call(q, k, v, mu, sigma, self.geometry, self.breakpoints, mask, self.value_rotation))
-            if self.value_rotation:
-                out = turned(out, *self.bearings_back[mu.dtype])
-            return out
+            own = self.bearings[mu.dtype] if self.bearings else None
+            call = Call(q, k, v, mu, sigma, self.geometry, self.breakpoints, mask, self.value_rotation, own)
+            return turned_around(call, reference_attention, modulate) if twin else kernels.attention(call)
 
     def _check(self, q: Tensor, k: Tensor, v: Tensor, mu: Tensor, sigma: Tensor) -> None:
         """Refuse tensors that do not fit the grids, the cameras or one another, by name."""

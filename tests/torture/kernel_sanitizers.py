@@ -62,13 +62,15 @@ int main() {
         const int64_t query_frames = 1, queries = 1 + cases % 50, rows = batch * heads * queries;
         auto asked = filled<float>(rows * dim, -1, 1), answers = filled<float>(rows * dim, 0, 0);
         auto logsumexp = filled<float>(rows, 0, 0);
+        const int64_t n = A * C * F;
+        auto own = filled<float>(cameras * queries * n, -1, 1);
         Frames f{{asked.get(), {heads * queries * dim, queries * dim, dim}},
                  {keys.get(), {heads * tokens * dim, tokens * dim, dim}},
-                 answers.get(), logsumexp.get(), out.get(), out_values.get(), query_frames, queries};
+                 answers.get(), logsumexp.get(), out.get(), out_values.get(), own.get(), own.get(), cameras,
+                 cases % 2, cases / 2 % 2, query_frames, queries};
         curved_attention(&p, &f);
         curved_modulate_backward(&p, grad.get(), turned_values.get(), grad_keys.get(), grad_values.get(),
                                  grad_radii.get());
-        const int64_t n = A * C * F;
         auto cosine = filled<float>(cameras * tokens * n, -1, 1), sine = filled<float>(cameras * tokens * n, -1, 1);
         curved_turn(keys.get(), cosine.get(), sine.get(), batch, cameras, heads, tokens, n, dim, out.get());
         auto mu = filled<float>(batch * tokens, -3, 3), sigma = filled<float>(batch * tokens, -1, 1);

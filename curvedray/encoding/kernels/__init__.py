@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from curvedray.encoding.call import Call
+from curvedray.encoding.call import Call, turned_around
 from curvedray.encoding.curved import modulate
 from curvedray.encoding.kernels import compiled, eager
 
@@ -17,8 +17,10 @@ def attention(call: Call) -> Float[Tensor, "b h nq dv"]:
     if not torch.compiler.is_compiling() and compiled.suits(call) and compiled.library() is not None:
         radii = compiled.Radii.of(call.mu, call.sigma, call.breakpoints)
         if compiled.reaches(call.geometry, radii):
-            return compiled.attention(call, radii.values)
-    return eager.attention(call)
+            if compiled.attends(call):
+                return compiled.attention(call, radii.values)
+            return turned_around(call, lambda bare: compiled.attention(bare, radii.values), turned)
+    return turned_around(call, eager.attention, turned)
 
 
 def turned(

@@ -24,7 +24,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from curvedray.encoding.call import Call
+from curvedray.encoding.call import Bearings, Call
 from curvedray.encoding.curved import log_steps
 from curvedray.encoding.geometry import Geometry
 from curvedray.encoding.kernels.build import compiled
@@ -68,8 +68,8 @@ class Frames(ctypes.Structure):
 
     _fields_ = [
         *((name, Tokens) for name in ("queries", "values")),
-        *((name, ctypes.c_void_p) for name in ("out", "logsumexp", "turned_keys", "turned_values")),
-        *((name, ctypes.c_int64) for name in ("count", "patches")),
+        *((name, ctypes.c_void_p) for name in ("out", "logsumexp", "turned_keys", "turned_values", "cosine", "sine")),
+        *((name, ctypes.c_int64) for name in ("bearing_batch", "turn_queries", "turn_out", "count", "patches")),
     ]
 
 
@@ -116,6 +116,17 @@ def suits_turning(x: Tensor, cos: Tensor) -> bool:
     return x.is_cpu and cos.is_cpu and x.dtype in DTYPES and cos.dtype == torch.float32
 
 
+def attends(call: Call) -> bool:
+    """Whether the kernel does all of it, also what queries' own bearings turn: no gradient, no mask, float32."""
+    if call.mask is not None or call.q.dtype != torch.float32 or _learned(call):
+        return False
+    return call.own is None or call.own.cos.dtype == torch.float32
+
+
+def _learned(call: Call) -> bool:
+    return torch.is_grad_enabled() and any(x.requires_grad for x in (call.q, call.k, call.v, call.mu, call.sigma))
+
+
 @dataclass(frozen=True, eq=False)
 class Radii:
     """curved.breakpoints in double precision, breakpoints before tokens, as the kernel reads them; and their ends."""
@@ -156,17 +167,17 @@ def turned(
 
 def attention(call: Call, radii: Float[Tensor, "b k n"]) -> Float[Tensor, "b h nq d"]:
     """attention.reference_attention, with gradients to q, k, v, mu and sigma."""
-    learned = (call.q, call.k, call.v, call.mu, call.sigma)
-    if torch.is_grad_enabled() and any(x.requires_grad for x in learned):
-        return CurvedAttention.apply(*learned, call, radii)
-    keys = Keys.of(call.k, call.v, call.turn_values, radii, Layout.of(call.geometry))
-    return _attended(keys, call.q, call.v, call.mask)[0]
+    if _learned(call):
+        return CurvedAttention.apply(call.q, call.k, call.v, call.mu, call.sigma, call, radii)
+    return _attended(call, radii)[0]
 
 
-def _attended(keys: "Keys", q: Tensor, v: Tensor, mask: Mask | None) -> tuple[Tensor, Float[Tensor, "b h nq"]]:
+def _attended(call: Call, radii: Float[Tensor, "b k n"]) -> tuple[Tensor, Float[Tensor, "b h nq"]]:
     """The attention's output, and the logarithms of its softmax's sums."""
+    q, v, mask = call.q, call.v, call.mask
+    keys = Keys.of(call.k, v, call.turn_values, radii, Layout.of(call.geometry))
     if mask is None and q.dtype == torch.float32:
-        return keys.attended(q, v)
+        return keys.attended(q, v, call.own)
     patches = q.shape[-2] // keys.layout.query_frames
     parts = []
     for index, (queries, (key, value)) in enumerate(zip(q.split(patches, -2), keys.modulated(v.dtype), strict=True)):
@@ -294,7 +305,7 @@ class Keys:
             kernel.curved_modulate(self.at(problem, query), *pointers)
             yield (key, value) if dtype == key.dtype else (key.to(dtype), None if value is None else value.to(dtype))
 
-    def attended(self, q: Tensor, v: Tensor) -> tuple[Tensor, Float[Tensor, "b h nq"]]:
+    def attended(self, q: Tensor, v: Tensor, own: Bearings | None = None) -> tuple[Tensor, Float[Tensor, "b h nq"]]:
         """Every query frame's attention to the keys as it sees them, and the logarithms of its softmax's sums."""
         kernel, count = library(), self.layout.query_frames
         assert kernel is not None
@@ -302,7 +313,10 @@ class Keys:
         out, logsumexp = torch.empty(q.shape), torch.empty(q.shape[:-1])
         key, *turned = _buffers(self.keys, 1 if self.values is None else 2)
         room = (_pointer(x) for x in (out, logsumexp, key, turned[0] if turned else None))
-        frames = Frames(Tokens.of(q), Tokens.of(v), *room, count, q.shape[-2] // count)
+        bearings: tuple[int | None, ...] = (None, None, 0, False, False)
+        if own is not None:
+            bearings = (own.cos.data_ptr(), own.sin.data_ptr(), own.batch, own.turn_queries, own.turn_out)
+        frames = Frames(Tokens.of(q), Tokens.of(v), *room, *bearings, count, q.shape[-2] // count)
         kernel.curved_attention(self.problem(), frames)
         return out, logsumexp
 
@@ -332,10 +346,10 @@ class CurvedAttention(torch.autograd.Function):
         call: Call,
         radii: Tensor,
     ) -> Tensor:
-        keys = Keys.of(k, v, call.turn_values, radii, Layout.of(call.geometry))
-        out, logsumexp = _attended(keys, q, v, call.mask)
+        out, logsumexp = _attended(call, radii)
         ctx.save_for_backward(q, k, v, sigma, out, radii, logsumexp)
-        ctx.layout, ctx.num, ctx.mask, ctx.turn_values = keys.layout, call.breakpoints, call.mask, call.turn_values
+        ctx.layout, ctx.num = Layout.of(call.geometry), call.breakpoints
+        ctx.mask, ctx.turn_values = call.mask, call.turn_values
         return out
 
     @staticmethod

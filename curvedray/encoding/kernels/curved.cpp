@@ -1,44 +1,13 @@
 // Curved-ray attention: each query frame's keys, and values if asked, turned by their expected phasors, its queries'
 // attention to them, and the gradient of what was turned.
 //
-// The maths is that of encoding/curved.py. What differs is the order of work: tokens lie side by side in vector registers,
-// geometry in double precision (paths.cpp), phasors in float (phasors.cpp), which turn keys and values here; attention
-// itself has queries side by side (attend.cpp).
+// The maths is that of encoding/curved.py. What differs is the order of work: tokens lie side by side in vector
+// registers, geometry in double precision (paths.cpp), phasors in float (phasors.cpp), which turn keys and values
+// (turns.cpp); attention itself has queries side by side (attend.cpp).
 
 #include "attend.cpp"
 #include "phasors.cpp"
-
-static void turn_key(const float* __restrict key, const float* __restrict c, const float* __restrict s, int n,
-                     int64_t dim, float* __restrict out) {
-    for (int start = 0; start < n && n >= LANES; start += LANES) {
-        const int i = std::min(start, n - LANES);  // the last vector overlaps the one before it
-        Vec x = load(key + i), y = load(key + n + i), cosine = load(c + i), sine = load(s + i);
-        store(out + i, x * cosine - y * sine);
-        store(out + n + i, x * sine + y * cosine);
-    }
-    for (int i = 0; i < n && n < LANES; i++) {
-        out[i] = key[i] * c[i] - key[n + i] * s[i];
-        out[n + i] = key[i] * s[i] + key[n + i] * c[i];
-    }
-    for (int64_t i = 2 * n; i < dim; i++) out[i] = key[i];
-}
-
-static void add_coefficient_gradient(const float* __restrict key, const float* __restrict grad, int n,
-                                     float* __restrict gc, float* __restrict gs) {
-    for (int i = 0; i < n; i++) {
-        gc[i] += key[i] * grad[i] + key[n + i] * grad[n + i];
-        gs[i] += key[i] * grad[n + i] - key[n + i] * grad[i];
-    }
-}
-
-static void add_key_gradient(const float* __restrict grad, const float* __restrict c, const float* __restrict s, int n,
-                             int64_t dim, float* __restrict out) {
-    for (int i = 0; i < n; i++) {
-        out[i] += grad[i] * c[i] + grad[n + i] * s[i];
-        out[n + i] += grad[n + i] * c[i] - grad[i] * s[i];
-    }
-    for (int64_t i = 2 * n; i < dim; i++) out[i] += grad[i];
-}
+#include "turns.cpp"
 
 // Every run of tokens of a source frame.
 template <class Work>
@@ -114,25 +83,12 @@ extern "C" void curved_modulate(const Problem* problem, float* out, float* out_v
     modulate(*problem, out, out_values);
 }
 
-// The same layout as Frames in compiled.py.
-extern "C" struct Frames {
-    Tokens queries, values;  // values that are not turned; where they are, Problem has them
-    float *out, *logsumexp;  // b h (q p) d, b h (q p)
-    float *turned_keys, *turned_values;  // room for those of one frame
-    int64_t count, patches;
-};
-
 // Each query frame attends to keys, and to values if they are turned, as it sees them.
 extern "C" void curved_attention(const Problem* problem, const Frames* frames) {
-    const Frames& f = *frames;
     Problem p = *problem;
-    const Tokens keys{f.turned_keys, {p.heads * p.tokens * p.dim, p.tokens * p.dim, p.dim}};
-    Tokens values = f.values;
-    if (p.values) values = keys, values.first = f.turned_values;
-    for (int64_t frame = 0; frame < f.count; frame++) {
-        modulate(p, f.turned_keys, f.turned_values);
-        attend(p.threads, p.batch, p.heads, p.dim, f.queries, frame * f.patches, f.patches, keys, values, p.tokens,
-               f.count * f.patches, f.out, f.logsumexp);
+    for (int64_t frame = 0; frame < frames->count; frame++) {
+        modulate(p, frames->turned_keys, frames->turned_values);
+        attend(p, *frames, frame);
         p.poses += p.camera_batch * (p.tokens / p.patches) * 12;
         p.lenses += p.camera_batch * 3;
     }

@@ -1,4 +1,4 @@
-// Vectors of floats, a token in each lane: sine, cosine and transposes. Included by curved.cpp, never compiled alone.
+// Vectors of floats, a token in each lane: sine, cosine, powers of 2 and transposes. Never compiled alone.
 
 #pragma once
 
@@ -61,11 +61,12 @@ static inline Vec cosine_of(Vec t) {
 
 // 2^x for x <= 0, to 2e-8 of it; 2^-100 for all that is less. What is not a number stays so.
 static inline Vec power_of_2(Vec x) {
-    const float magic = 12582912.0f;
-    x = x < -100 ? all(-100) : x;
+    const float magic = 12582912.0f;  // as in `reduced`
+    x = x < -100.0f ? all(-100.0f) : x;
     Vec shifted = x + magic, f = x - (shifted - magic);
     Vec whole = reinterpret_cast<Vec>((reinterpret_cast<Mask>(shifted) << 23) + (127 << 23));
-    return whole * polynomial(f, 1.534581e-4f, 1.3399931e-3f, 9.618489e-3f, 0.055503286f, 0.24022646f, 0.6931472f, 1.0f);
+    f = polynomial(f, 1.534581e-4f, 1.3399931e-3f, 9.618489e-3f, 0.055503286f, 0.24022646f, 0.6931472f, 1.0f);
+    return whole * f;
 }
 
 #if defined(__clang__)

@@ -1,5 +1,5 @@
-// Where a query frame sees the tokens: the path of each along its rays, and the gradient of one. Included by phasors.cpp,
-// never compiled alone. Tokens lie side by side, geometry is in double precision.
+// Where a query frame sees the tokens: the path of each along its rays, and the gradient of one. Never compiled alone.
+// Tokens lie side by side, geometry is in double precision.
 //
 //     b batch   h head   n token   s source frame   a ray   c coordinate   f frequency   k breakpoint   d channel
 //     j = (a c) a path's coordinate   i = (a c f) a phasor
@@ -95,21 +95,21 @@ static inline void turn_rays(const Place& at, int a, double (&to)[3][BLOCK]) {
 // The path of every token in the run: (u, v, range, depth) at each breakpoint, zero where there is no ray.
 static void walk(const Place& at, Scratch& w) {
     const double *P = at.pose, fx = at.lens[0], fy = at.lens[1], xi = at.lens[2];
-    double ray[3][BLOCK], depth[BLOCK];
+    double ray[3][BLOCK], depth[BLOCK], keep[BLOCK];
     for (int a = 0; a < w.A; a++) {
         turn_rays(at, a, ray);
-        const uint8_t* exists = at.exists + a * at.step;
+        for (int64_t t = 0; t < at.count; t++) keep[t] = at.exists[a * at.step + t] ? 1.0 : 0.0;
         for (int k = 0; k < w.K; k++) {
             const double* radius = at.radii + k * at.step;
             double* to = &w.path[size_t(k * w.J + a * w.C) * BLOCK];
             for (int64_t t = 0; t < at.count; t++) {
                 double r = radius[t], x = P[3] + r * ray[0][t], y = P[7] + r * ray[1][t], z = P[11] + r * ray[2][t];
                 double square = x * x + y * y + z * z, distance = square * inverse_root(square);
-                double px = fx * x, py = fy * y, beta = z + xi * distance, keep = exists[t] ? 1.0 : 0.0;
-                double scale = keep * inverse_root(px * px + py * py + beta * beta);
+                double px = fx * x, py = fy * y, beta = z + xi * distance;
+                double scale = keep[t] * inverse_root(px * px + py * py + beta * beta);
                 to[t] = px * scale;
                 to[BLOCK + t] = py * scale;
-                to[2 * BLOCK + t] = distance * keep;
+                to[2 * BLOCK + t] = distance * keep[t];
                 depth[t] = beta * scale;
             }
             if (w.C == 4) std::memcpy(to + 3 * BLOCK, depth, sizeof(double) * at.count);

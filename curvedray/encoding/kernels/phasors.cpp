@@ -1,5 +1,5 @@
-// Expected phasors of LANES tokens at a time along their paths, and their gradients. Included by curved.cpp, never compiled
-// alone. With a, b the phases at a segment's ends,
+// Expected phasors of LANES tokens at a time along their paths, and their gradients. Never compiled alone. With a, b the
+// phases at a segment's ends,
 //     mean of exp(i theta) = exp(i (a + b)/2) sin(h)/h,   h = (b - a)/2.
 // Phases are carried in half turns, so that reducing them to one period is exact. Where |h| is at most a quarter turn
 // sin(h)/h is a polynomial and nothing is divided; a vector of such tokens takes a shorter way to the same bits.

@@ -1,4 +1,4 @@
-// Independent items, each taken by whichever thread is free. Included by curved.cpp, never compiled alone.
+// Independent items, each taken by whichever thread is free. Never compiled alone.
 
 #pragma once
 
