@@ -22,7 +22,7 @@ from curvedray.moves.move import Step
 from curvedray.moves.phrases import read_moves
 
 SLOWEST_FPS = 1e-3  # frames per second; its inverse is the fastest
-MOST_FRAMES = 100_000  # over an hour of film; more is a typo that would fill the memory
+MOST_FRAMES = 30_000  # half an hour of film, and seconds to write it; more is a typo
 
 
 def trajectory(

@@ -5,6 +5,7 @@ import json
 import shutil
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from curvedray.data.check import check_clips
 from curvedray.data.clips import VideoShape, fitted
 from curvedray.data.folders import FolderFootage
 from curvedray.data.layouts import LAYOUTS
+from curvedray.data.layouts.captures import nerfstudio_records
 from curvedray.errors import InputError
 from curvedray.formats import write_cameras
 
@@ -302,3 +304,19 @@ def test_what_a_clip_is_made_of_does_not_depend_on_where_it_lies(tmp_path):
     path = next((tmp_path / "b").rglob("frame_000002.png"))
     originals.write_png(originals.picture(99), path)
     assert FolderFootage(tmp_path / "b").fingerprint(0) != one.fingerprint(0)
+
+
+def test_captures_are_looked_for_without_a_question_per_file(tmp_path, monkeypatch):
+    scene = tmp_path / "1K" / "scene" / "frames"
+    scene.mkdir(parents=True)
+    for number in range(300):
+        (scene / f"{number}.png").touch()
+    asked, real = [], Path.stat
+
+    def stat(path, **options):
+        asked.append(path)
+        return real(path, **options)
+
+    monkeypatch.setattr(Path, "stat", stat)
+    assert nerfstudio_records(tmp_path, None) == []
+    assert len(asked) < 10

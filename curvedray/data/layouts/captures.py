@@ -1,5 +1,6 @@
 """Captures of places, cut into clips: nerfstudio's transforms.json (DL3DV has them) and COLMAP's models and images."""
 
+import os
 from pathlib import Path
 
 from curvedray.data.labels import split_of_name
@@ -81,15 +82,17 @@ def _images_of(home: Path) -> bool:
 
 def _below(folder: Path, name: str) -> list[Path]:
     """Files of a name, not farther down than a scene lies: a scene's images need not be listed for it."""
-    found, level = [], [folder]
-    for _ in range(DEPTH + 1):
-        found += [path / name for path in level if (path / name).is_file()]
+    level, found = [folder], [folder / name]
+    for _ in range(DEPTH):
         level = [i for path in level for i in _folders(path)]
-    return sorted(found)
+        found += [path / name for path in level]
+    return sorted(path for path in found if path.is_file())
 
 
 def _folders(path: Path) -> list[Path]:
+    """Of a million images, none is asked what it is: the listing says so, and a question per file takes minutes."""
     try:
-        return [i for i in path.iterdir() if i.is_dir() and not i.name.startswith((".", "images"))]
+        with os.scandir(path) as entries:
+            return [Path(i.path) for i in entries if not i.name.startswith((".", "images")) and i.is_dir()]
     except OSError:
         return []
