@@ -4,6 +4,7 @@ import itertools
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -183,6 +184,21 @@ def test_keys_that_do_not_turn_give_plain_attention(frames, rows, cols, dim, lou
     assert spoilt[0, 1, -1].isnan().all()
     spoilt[0, 1, -1] = ours[0, 1, -1]
     assert torch.equal(spoilt, ours)
+
+
+@needs_kernel
+def test_torchs_default_precision_does_not_matter(monkeypatch):
+    cameras, inputs = orbit(GRID), [i.float() for i in tokens(GRID)]
+    expected = curved_ray_attention(*inputs[:3], cameras, GRID, *inputs[3:], backend="fast")
+    monkeypatch.setattr(compiled, "_KEPT", threading.local())
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        ours = curved_ray_attention(*inputs[:3], cameras, GRID, *inputs[3:], backend="fast")
+    finally:
+        torch.set_default_dtype(before)
+    assert ours.dtype == torch.float32
+    torch.testing.assert_close(ours, expected, atol=1e-5, rtol=1e-4)
 
 
 @needs_kernel

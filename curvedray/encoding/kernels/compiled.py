@@ -139,7 +139,7 @@ class Radii:
     def of(cls, mu: Float[Tensor, "b n"], sigma: Float[Tensor, "b n"], num: int) -> "Radii":
         kernel, mu, sigma, (b, n) = library(), mu.contiguous(), sigma.float().contiguous(), mu.shape
         assert kernel is not None
-        values, ends = torch.empty(b, max(num, 2), n, dtype=torch.float64), (ctypes.c_double * 2)()
+        values, ends = mu.new_empty(b, max(num, 2), n, dtype=torch.float64), (ctypes.c_double * 2)()
         kernel.curved_radii(mu.data_ptr(), sigma.data_ptr(), b, n, num, values.data_ptr(), ends)
         return cls(values, *ends)
 
@@ -262,7 +262,7 @@ def _buffers(like: Float[Tensor, "b h n d"], count: int) -> list[Float[Tensor, "
         return [torch.empty_like(like) for _ in range(count)]
     kept: list[Tensor] = getattr(_KEPT, "room", [])
     if len(kept) < count or kept[0].shape != like.shape:
-        kept = _KEPT.room = list(torch.empty(count, *like.shape))
+        kept = _KEPT.room = list(like.new_empty(count, *like.shape))
     return kept[:count]
 
 
@@ -310,7 +310,7 @@ class Keys:
         kernel, count = library(), self.layout.query_frames
         assert kernel is not None
         q, v = (x if x.stride(-1) == 1 else x.contiguous() for x in (q, v))
-        out, logsumexp = torch.empty(q.shape), torch.empty(q.shape[:-1])
+        out, logsumexp = q.new_empty(q.shape), q.new_empty(q.shape[:-1])
         key, *turned = _buffers(self.keys, 1 if self.values is None else 2)
         room = (_pointer(x) for x in (out, logsumexp, key, turned[0] if turned else None))
         bearings: tuple[int | None, ...] = (None, None, 0, False, False)
