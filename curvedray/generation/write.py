@@ -131,7 +131,7 @@ def write_beside(made: Generated, recipe: VideoRecipe, path: Path, pictures: boo
     path.with_suffix(".json").write_text(json.dumps(beside, indent=1, sort_keys=True) + "\n")
     write_cameras(made.cameras, path.with_name(path.stem + CAMERAS), "curvedray")
     if pictures:
-        _write_pictures(made, enlarged(made.frames, recipe.shot.settings.zoom), path.parent, path.stem)
+        _write_pictures(made, recipe.shot.settings.zoom, path.parent, path.stem)
 
 
 def exact_frames(recipe: VideoRecipe, width: int, height: int) -> UInt8[Tensor, "t h w 3"]:
@@ -141,11 +141,12 @@ def exact_frames(recipe: VideoRecipe, width: int, height: int) -> UInt8[Tensor, 
     return render_caption(recipe.shot.prompt, fine).frames
 
 
-def _write_pictures(made: Generated, seen: UInt8[Tensor, "t h w 3"], folder: Path, stem: str) -> None:
+def _write_pictures(made: Generated, zoom: int, folder: Path, stem: str) -> None:
     """Frames of the video, the camera's path, and the radii that its adapter predicted."""
     sheet, path, radii = (folder / (stem + ending) for ending in PICTURES)
-    chosen = _spread(len(seen), 8)
-    write_png(contact_sheet(seen[chosen], labels=[f"frame {i}" for i in chosen]), sheet)
+    chosen = _spread(len(made.frames), 8)
+    seen = enlarged(made.frames[chosen], zoom)
+    write_png(contact_sheet(seen, labels=[f"frame {i}" for i in chosen]), sheet)
     write_png(PathPlot.of(made.cameras, PATH_SIZE).at(), path)
     if made.radii and made.radii[-1]:
         write_png(radii_sheet(made.radii, made.grid), radii)
