@@ -29,7 +29,7 @@ class Draws:
     """What chance decides about the clips of a pass."""
 
     rank: Float[Tensor, " b"]  # of the noise level: 0.97 and over are the noisiest 3 %
-    noise: Float[Tensor, "b c t h w"]
+    noise: Float[Tensor, "b c t h w"]  # of as many latent frames as the step sees
     without_text: Bool[Tensor, " b"]
     teacher: Bool[Tensor, "b n"] | None  # where MixForcing substitutes, validity aside
 
@@ -51,8 +51,16 @@ def draw(recipe: Recipe, step: int, slots: Sequence[int], shape: tuple[int, ...]
     teacher = None
     if recipe.mixforcing is not None:
         teacher = recipe.mixforcing.mask(step, recipe.steps, recipe.batch, grid, of_step)[list(slots)]
-    noise = [torch.randn(shape, generator=generator_for(recipe.seed, step, slot)) for slot in slots]
+    seen = _frames_seen(recipe, of_step, shape[1])
+    noise = [torch.randn(shape, generator=generator_for(recipe.seed, step, slot))[:, :seen] for slot in slots]
     return Draws(rank[list(slots)], torch.stack(noise), without_text[list(slots)], teacher)
+
+
+def _frames_seen(recipe: Recipe, random: torch.Generator, frames: int) -> int:
+    """How many latent frames of its clips a step sees, from the first on."""
+    if not recipe.beginnings:
+        return frames
+    return min(frames, 1 + int(torch.multinomial(torch.tensor(recipe.beginnings), 1, generator=random)))
 
 
 @contextmanager
@@ -81,8 +89,9 @@ def losses(
     """Every clip's flow-matching error and radial loss; the radial one is zero where nothing supervises it."""
     sigma = recipe.timesteps.sigma(draws.rank)
     text = torch.where(draws.without_text[:, None, None], empty_text, batch.text)
-    predicted = model.velocity(noised(batch.latents, draws.noise, sigma), sigma, text)
-    error = predicted.float() - velocity_target(batch.latents, draws.noise)
+    latents = batch.latents[:, :, : draws.noise.shape[2]]
+    predicted = model.velocity(noised(latents, draws.noise, sigma), sigma, text)
+    error = predicted.float() - velocity_target(latents, draws.noise)
     flow = error.square().flatten(1).mean(1)
     if adapter is None or not recipe.radial:
         return flow, torch.zeros_like(flow)

@@ -53,6 +53,7 @@ class Recipe:
     optimiser: Optimiser = field(default_factory=Optimiser)
     timesteps: TimestepDraw = field(default_factory=TimestepDraw)
     text_dropout: float = 0.0  # share of clips trained on the empty caption
+    beginnings: tuple[float, ...] = ()  # of a backbone: shares of steps that see the first 1, 2, ... latent frames only
     radial_weight: float = 1e-3
     radial_alpha: float = 1.0
     radial_floor: float = 1e-3  # the smallest s that the radial loss divides by, in near distances; the paper's
@@ -89,6 +90,11 @@ class Recipe:
             ),
             ("lr", number(self.lr, TINY, HUGE), "a positive number"),
             ("text_dropout", number(self.text_dropout, 0, 1), "a share in [0, 1]"),
+            (
+                "beginnings",
+                not self.beginnings or (self.what == "backbone" and _are_shares(self.beginnings)),
+                "nothing, or of a backbone shares of steps that add up to 1",
+            ),
             ("noisiest", number(self.noisiest, 0, 1) and self.noisiest < 1, "a share in [0, 1)"),
             ("radial_weight", number(self.radial_weight, 0, HUGE), "0 or more"),
             ("radial_alpha", number(self.radial_alpha, 0, HUGE), "0 or more"),
@@ -110,8 +116,8 @@ class Recipe:
         return self.what == "adapter" and self.radial_weight > 0 and self.adapter.rule.predicts_radius
 
     def to_json(self) -> dict[str, Any]:
-        """Without an empty `start`: the records of runs from scratch are those they were before there was one."""
-        return {key: value for key, value in record_of(self).items() if key != "start" or value}
+        """Without `start` and `beginnings` where they are empty: records are those they were before these were."""
+        return {key: value for key, value in record_of(self).items() if key not in ("start", "beginnings") or value}
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> "Recipe":
@@ -156,6 +162,10 @@ def differences(a: Recipe, b: Recipe) -> list[str]:
     flat_a, flat_b = flattened(a.to_json()), flattened(b.to_json())
     keys = sorted(set(flat_a) | set(flat_b))
     return [f"{key}: {flat_a.get(key)} / {flat_b.get(key)}" for key in keys if flat_a.get(key) != flat_b.get(key)]
+
+
+def _are_shares(numbers: tuple[float, ...]) -> bool:
+    return all(number(i, 0, 1) for i in numbers) and abs(sum(numbers) - 1) < 1e-6
 
 
 def _value(text: str) -> Any:

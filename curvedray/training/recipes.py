@@ -106,17 +106,27 @@ def embedded_backbone_longer() -> Recipe:
     return replace(first, name="embedded_backbone_longer", steps=6000, lr=3e-3, every=every)
 
 
-def second_coarse() -> Recipe:
-    """The second world's model with a quarter of its tokens, before `second_backbone`."""
+def second_beginnings() -> Recipe:
+    """The model of the second world, at first mostly on the beginnings of clips, which cost a sixth of whole ones.
+
+    At a constant rate, so that it can be made longer; noise levels are drawn as a sampler visits them.
+    """
     first = embedded_backbone()
-    data = replace(first.data, source="world-2", clips=8192)
-    every = replace(first.every, checkpoint=200, validate=0)
-    return replace(first, name="second_coarse", data=data, steps=5000, lr=3e-3, every=every)
+    return replace(
+        first,
+        name="second_beginnings",
+        data=replace(first.data, source="world-2", clips=16_384),
+        steps=6000,
+        decay="constant",
+        beginnings=(0.6, 0.15, 0.05, 0.0, 0.2),
+        timesteps=TimestepDraw("shifted", shift=6.0),
+        every=replace(first.every, checkpoint=250, validate=0),
+    )
 
 
 def second_backbone() -> Recipe:
-    """The model of the second world: eight blocks, 8 x 12 tokens per frame."""
-    return replace(second_coarse(), name="second_backbone", steps=3000, lr=2e-3)
+    """The model of the second world, on whole clips, from the weights of `second_beginnings`."""
+    return replace(second_beginnings(), name="second_backbone", steps=6000, decay="linear", beginnings=())
 
 
 # -- ablations
@@ -210,9 +220,8 @@ ABLATIONS: dict[str, Ablation] = {
     **{name: _with_adapter(METHODS[name].says, method=name) for name in OTHER_METHODS},
 }
 BASES: dict[str, Callable[[], Recipe]] = {"wan_1b": wan_1b, "embedded": embedded}
-OWN: dict[str, Callable[[], Recipe]] = {
-    own.__name__: own for own in (quick, embedded_backbone, embedded_backbone_longer, second_coarse, second_backbone)
-}
+_RUNS = (quick, embedded_backbone, embedded_backbone_longer, second_beginnings, second_backbone)
+OWN: dict[str, Callable[[], Recipe]] = {run.__name__: run for run in _RUNS}
 
 
 def recipe_names() -> list[str]:

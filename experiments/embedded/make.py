@@ -22,7 +22,6 @@ from rows import rows, weights_of
 
 from curvedray.evaluate.estimators.embedded import WEIGHTS as ESTIMATOR
 from curvedray.models.embedded.model import ADAPTER, MAP_ADAPTER, WEIGHTS
-from curvedray.training.recipes import recipe
 
 logging.basicConfig(level=logging.INFO, format="%(message)s")
 log = logging.getLogger(__name__)
@@ -97,17 +96,14 @@ def stages(runs: Path) -> list[list[Stage]]:
 
 
 def second_stages(runs: Path) -> list[list[Stage]]:
-    """The model of the second world: coarse tokens first, a decoder that paints, a reader with a slot per colour."""
+    """The second world's model: beginnings of clips first, a decoder that paints, a reader with a slot per colour."""
     python, world = [sys.executable], ["--world", "world-2"]
-    base, coarse, fine = (runs / f"{name}.safetensors" for name in ("base", "coarse", "fine"))
-    trained_coarse, trained = (runs / name / "embedded.safetensors" for name in ("coarse", "backbone"))
-    model, estimator = runs / "embedded.safetensors", runs / "estimator"
-    cache, cache_coarse = runs / "cache", runs / "cache_coarse"
-    encoded = ["--model", str(base), "--clips", str(recipe("second_coarse").data.clips)]
+    base, model, estimator = runs / "base.safetensors", runs / "embedded.safetensors", runs / "estimator"
+    begun, trained = (runs / name / "embedded.safetensors" for name in ("beginnings", "backbone"))
     ranks = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(CORES), "-m", "curvedray", "train"]
 
-    def train(name: str, start: Path, cache: Path, leaves: Path) -> Stage:
-        shared = [f"model={start}", f"data.cache={cache}", "--resume", "latest", "-o", str(leaves.parent)]
+    def train(name: str, start: Path, leaves: Path) -> Stage:
+        shared = [f"model={start}", f"data.cache={runs / 'cache'}", "--resume", "latest", "-o", str(leaves.parent)]
         return Stage(name, leaves, [*python, *ranks, name, *shared])
 
     def script(name: str, leaves: Path, *options: str | Path) -> Stage:
@@ -115,18 +111,8 @@ def second_stages(runs: Path) -> list[list[Stage]]:
 
     return [
         [script("codec", base, *world, "-o", base)],
-        # The fine model makes the cache: adapters take its radii, and the coarse one links to its latents.
-        [
-            Stage(
-                "cache",
-                coarse,  # what the cache is for; to make it again is to look at every clip, which takes a minute
-                [*python, "-m", "curvedray", "data", "cache", "world-2", "--half", *encoded, "-o", str(cache)],
-            )
-        ],
-        [script("patches", coarse, base, "--patch", "2", "--caches", cache, cache_coarse, "-o", coarse)],
-        [train("second_coarse", coarse, cache_coarse, trained_coarse)],
-        [script("patches", fine, trained_coarse, "--patch", "1", "-o", fine)],
-        [train("second_backbone", fine, cache, trained)],
+        [train("second_beginnings", base, begun)],
+        [train("second_backbone", begun, trained)],
         [script("decoder", model, *world, "--model", trained, "--painted", "16", "-o", model)],
         [script("estimator", estimator / "estimator.safetensors", *world, "--model", model, "-o", estimator)],
     ]

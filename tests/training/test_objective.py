@@ -11,6 +11,7 @@ from curvedray.adapter.adapter import Adapter
 from curvedray.adapter.config import RAY
 from curvedray.data.clips import VideoShape, batch_of, encoded
 from curvedray.encoding.attention import curved_ray_attention
+from curvedray.errors import InputError
 from curvedray.radial.mixforcing import MixForcing
 from curvedray.training.objective import batch_in_view, draw, losses, total_loss
 
@@ -67,6 +68,40 @@ def test_draws_depend_on_the_slot_alone():
     for name in ("rank", "noise", "without_text", "teacher"):
         assert torch.equal(getattr(part, name), getattr(whole_batch, name)[2:])
     assert not torch.equal(draw(recipe, 51, [2, 3], (4, 3, 4, 6), grid).noise, part.noise)
+
+
+BACKBONE = replace(TINY, what="backbone", adapter=TINY.adapter, mixforcing=None, radial_weight=0.0)
+
+
+def test_a_step_on_beginnings_is_the_step_on_shorter_clips():
+    """The draws are those of whole clips, cut; the same share of steps sees each length."""
+    grid, shape = TinyModel().grid_for(9, 32, 48), (4, 3, 4, 6)
+    recipe = replace(BACKBONE, beginnings=(0.5, 0.0, 0.5))
+    drawn = [draw(recipe, step, range(2), shape, grid) for step in range(60)]
+    lengths = [draws.noise.shape[2] for draws in drawn]
+    assert set(lengths) == {1, 3}
+    assert 15 < lengths.count(1) < 45
+    for step, draws in enumerate(drawn):
+        whole = draw(BACKBONE, step, range(2), shape, grid)
+        assert torch.equal(draws.noise, whole.noise[:, :, : lengths[step]])
+        assert torch.equal(draws.rank, whole.rank)
+    model, batch = TinyModel(), tiny_pass()[2]
+    short = replace(batch, latents=batch.latents[:, :, :1])
+    one = drawn[lengths.index(1)]
+    empty = model.encode_text([""])[0]
+    seen = losses(recipe, model, None, batch, one, empty)[0]
+    torch.testing.assert_close(seen, losses(recipe, model, None, short, one, empty)[0], rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("shares", [(0.5, 0.4), (1.5, -0.5), (float("nan"),)])
+def test_shares_of_beginnings_add_up(shares):
+    with pytest.raises(InputError, match="beginnings"):
+        replace(BACKBONE, beginnings=shares)
+
+
+def test_an_adapter_sees_whole_clips():
+    with pytest.raises(InputError, match="beginnings"):
+        replace(TINY, what="adapter", beginnings=(1.0,))
 
 
 @pytest.mark.parametrize("kind", ["reference", "fast", "ray"])

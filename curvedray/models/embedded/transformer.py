@@ -181,10 +181,10 @@ def rotary_embedding(head_dim: int, grid: list[int], longest: int, device: torch
 
 
 def rotated(x: Float[Tensor, "b n h k"], rotation: Rotation) -> Float[Tensor, "b n h k"]:
-    """Turn neighbouring pairs of channels by their token's phases."""
-    first, second = x.unflatten(-1, (-1, 2)).unbind(-1)
-    cos, sin = rotation[0][..., 0::2], rotation[1][..., 1::2]
-    return torch.stack([first * cos - second * sin, first * sin + second * cos], -1).flatten(-2).type_as(x)
+    """Turn neighbouring pairs of channels by their token's phases: a product of complex numbers, which is one pass."""
+    turn = torch.complex(rotation[0][..., 0::2].contiguous(), rotation[1][..., 1::2].contiguous())
+    pairs = torch.view_as_complex(x.float().unflatten(-1, (-1, 2)).contiguous())
+    return torch.view_as_real(pairs * turn).flatten(-2).type_as(x)
 
 
 def _config(
