@@ -138,17 +138,13 @@ class HeldOut:
     negative_text: Float[Tensor, "l e"]
 
 
-class ClipsExcept:
-    """The clips of a source except those of certain names: what is left to train on when some are held out.
+class SomeClips:
+    """Some clips of a source, by their numbers; `why` names the choice. In the order of the source, if it has one."""
 
-    They come in the order of the source, if it has one.
-    """
-
-    def __init__(self, clips: ClipSource, names: set[str]):
-        self.clips, self.empty_text = clips, clips.empty_text
-        self.kept = [i for i in range(len(clips)) if clips.name_of(i) not in names]
-        self.fingerprint = fingerprint([clips.fingerprint, sorted(names)])
-        self._number = {number: place for place, number in enumerate(self.kept)}
+    def __init__(self, clips: ClipSource, kept: Sequence[int], why: object):
+        self.clips, self.kept, self.empty_text = clips, kept, clips.empty_text
+        self.fingerprint = fingerprint([clips.fingerprint, why])
+        self._number = {number: place for place, number in enumerate(kept)}
         self._drawn: tuple[tuple[int, int], Sequence[int]] | None = None
 
     def __len__(self) -> int:
@@ -167,6 +163,11 @@ class ClipsExcept:
             whole = self.clips.epoch_order(seed, epoch)
             self._drawn = (seed, epoch), tuple(self._number[i] for i in whole if i in self._number)
         return self._drawn[1]
+
+
+def clips_except(clips: ClipSource, names: set[str]) -> SomeClips:
+    """What is left to train on when clips of certain names are held out."""
+    return SomeClips(clips, [i for i in range(len(clips)) if clips.name_of(i) not in names], sorted(names))
 
 
 @dataclass(frozen=True, eq=False)

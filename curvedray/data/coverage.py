@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from curvedray.data.cache import CachedClips
-from curvedray.data.clips import ClipsExcept, ClipSource, EncodedOnTheFly, FootageSource, FootageSubset
+from curvedray.data.clips import ClipSource, EncodedOnTheFly, FootageSource, FootageSubset, SomeClips
 from curvedray.data.folders import FolderFootage
 from curvedray.data.records import FaultyRecord
 from curvedray.data.shards import ShardedClips
@@ -30,7 +30,7 @@ class Coverage:
 def coverage(clips: ClipSource) -> Coverage | None:
     """Of a cache or a folder; None of a source that cannot say without encoding every clip."""
     kept: Sequence[int] = range(len(clips))
-    if isinstance(clips, ClipsExcept):
+    if isinstance(clips, SomeClips):
         kept, clips = clips.kept, clips.clips
     if isinstance(clips, CachedClips | ShardedClips):
         shares = [clips.share_known(index) for index in kept]

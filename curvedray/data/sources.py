@@ -11,7 +11,6 @@ import torch
 from curvedray.data.cache import ENCODER, CachedClips, CacheReport, build_cache
 from curvedray.data.clips import (
     Clip,
-    ClipsExcept,
     ClipSource,
     EncodedOnTheFly,
     Footage,
@@ -20,6 +19,7 @@ from curvedray.data.clips import (
     HeldOut,
     KeepsSomeBack,
     VideoShape,
+    clips_except,
     encoded,
 )
 from curvedray.data.fingerprint import fingerprint
@@ -127,18 +127,18 @@ def open_clips(
     if holds_encoded_shards(data.source):
         encoded_clips = _encoded_shards(data, model, shape)
         names = {encoded_clips.name_of(i) for i in _last(held_out, len(encoded_clips))}
-        return ClipsExcept(encoded_clips, names), None
+        return clips_except(encoded_clips, names), None
     footage = open_footage(data.source, shape, data.clips, labels=data.labels)
     excluded = {footage.name_of(i) for i in _held_out(data, held_out, footage)}
     if isinstance(footage, KeepsSomeBack) and footage.held_out:
         kept = [i for i in range(len(footage)) if i not in set(footage.held_out)]
         footage = FootageSubset(footage, kept)
     if data.cache == "off":
-        return ClipsExcept(EncodedOnTheFly(footage, model, shape), excluded), None
+        return clips_except(EncodedOnTheFly(footage, model, shape), excluded), None
     folder = cache_folder(data, out)
     report = build_cache(footage, model, shape, folder, dtype=data.cache_dtype, share=share, tick=tick)
     wait()
-    return ClipsExcept(CachedClips(folder, footage), excluded), report
+    return clips_except(CachedClips(folder, footage), excluded), report
 
 
 def open_held_out(data: Data, model: VideoModel, out: Path, count: int) -> HeldOut | None:

@@ -8,8 +8,7 @@ from collections.abc import Callable
 import torch
 
 from curvedray.cameras import Cameras
-from curvedray.data.clips import Clip, ClipSource
-from curvedray.data.fingerprint import fingerprint
+from curvedray.data.clips import ClipSource, SomeClips
 from curvedray.errors import InputError
 
 FISHEYE_FOV = 127.5  # degrees across: half way between the widest wide lens and the narrowest fisheye
@@ -51,21 +50,9 @@ def belongs(cameras: Cameras, family: str) -> bool:
     return FAMILIES[family][1](cameras)
 
 
-class ClipsOfFamily:
+def clips_of_family(clips: ClipSource, family: str) -> SomeClips:
     """The clips of a source whose cameras belong to a family."""
-
-    def __init__(self, clips: ClipSource, family: str):
-        self.clips, self.empty_text = clips, clips.empty_text
-        self.kept = [i for i in range(len(clips)) if belongs(clips[i].cameras, family)]
-        self.fingerprint = fingerprint([clips.fingerprint, family])
-        if not self.kept:
-            raise InputError("clips", f"some of the family {family!r}", f"none among {len(clips)}")
-
-    def __len__(self) -> int:
-        return len(self.kept)
-
-    def __getitem__(self, index: int) -> Clip:
-        return self.clips[self.kept[index]]
-
-    def name_of(self, index: int) -> str:
-        return self.clips.name_of(self.kept[index])
+    kept = [i for i in range(len(clips)) if belongs(clips[i].cameras, family)]
+    if not kept:
+        raise InputError("clips", f"some of the family {family!r}", f"none among {len(clips)}")
+    return SomeClips(clips, kept, family)

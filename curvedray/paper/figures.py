@@ -7,6 +7,7 @@ import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from jaxtyping import Float, UInt8
@@ -129,15 +130,7 @@ def layer_maps(given: Material) -> dict[str, bytes]:
     for number, clip in given.numbered_clips():
         with block_inputs(model.transformer) as seen:
             settings = given.setting.filming | {"camera_guidance": 1.0, "guidance": 1.0}  # one pass per step
-            film = generate_batch(
-                model,
-                [clip.caption],
-                [given.tests.cameras(clip)],
-                [number],
-                adapter=adapter,
-                near=[clip.near],
-                **settings,
-            )[0]
+            film = film_one(given, model, adapter, number, clip, **settings)
             last = seen[-given.setting.depth :]
         intervals = [adapter.radial_head(features) for features in last]
         strips: Strips = [("film", film)]
@@ -157,16 +150,7 @@ def denoising_maps(given: Material) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     for number, clip in given.numbered_clips():
         radii: list[dict[int, RadialInterval]] = []
-        film = generate_batch(
-            model,
-            [clip.caption],
-            [given.tests.cameras(clip)],
-            [number],
-            adapter=adapter,
-            near=[clip.near],
-            radii=radii,
-            **given.setting.filming,
-        )[0]
+        film = film_one(given, model, adapter, number, clip, radii=radii, **given.setting.filming)
         steps = sorted({round(i * (len(radii) - 1) / max(1, SHOWN - 1)) for i in range(SHOWN)})
         strips: Strips = [("film", film)]
         strips += [
@@ -183,6 +167,15 @@ def with_only_adapter(given: Material) -> tuple[VideoModel, Adapter]:
     model = given.setting.open_model()
     adapter = load_adapter(file, model.transformer).eval().requires_grad_(False).to(model.device)
     return model, adapter.attach(model.transformer)
+
+
+def film_one(
+    given: Material, model: VideoModel, adapter: Adapter, seed: int, clip: TestClip, **settings: Any
+) -> UInt8[Tensor, "t h w 3"]:
+    """A test clip's caption and cameras, filmed."""
+    cameras = [given.tests.cameras(clip)]
+    films = generate_batch(model, [clip.caption], cameras, [seed], adapter=adapter, near=[clip.near], **settings)
+    return films[0]
 
 
 # -- parts of a picture

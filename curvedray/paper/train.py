@@ -11,7 +11,7 @@ from curvedray.data.clips import ClipSource
 from curvedray.data.sources import open_clips
 from curvedray.models.open import load_model
 from curvedray.paper.experiment import Row
-from curvedray.paper.families import ClipsOfFamily
+from curvedray.paper.families import clips_of_family
 from curvedray.paper.listener import Listener
 from curvedray.paper.needs import of_scale, require
 from curvedray.paper.setting import Setting, key_of
@@ -59,7 +59,7 @@ def train_recipe(recipe: Recipe, out: Path, cache: Path, teacher: str, seen: str
         tick=lambda done, total: hears.tick(done, total, "clips into the cache"),
     )
     check_targets(recipe, source, hears.say)
-    clips: ClipSource = source if seen == "all" else ClipsOfFamily(source, seen)
+    clips: ClipSource = source if seen == "all" else clips_of_family(source, seen)
     if teacher != "exact":
         clips = TaughtClips(clips, teacher)
     model.release(text=True, vae=True)  # everything is encoded, and these rows are not validated

@@ -11,7 +11,7 @@ import webdataset as wds
 from tiny import TinyFootage, TinyModel
 
 from curvedray.data.cache import CachedClips, build_cache
-from curvedray.data.clips import ClipsExcept, Skipped, VideoShape, clip_at
+from curvedray.data.clips import Skipped, VideoShape, clip_at, clips_except
 from curvedray.data.folders import FolderFootage, write_folder
 from curvedray.data.shards import ShardedClips, pack_cache, stream_order
 from curvedray.data.sources import Data, open_clips, open_held_out
@@ -75,7 +75,7 @@ def test_an_epoch_has_every_clip_once_and_none_long_before_its_turn(buffer):
 
 def test_a_run_goes_on_from_the_middle_of_an_epoch_at_the_clip(made):
     def stream(first, last):
-        clips = ClipsExcept(ShardedClips(str(made / "shards"), buffer=2), {"clip-3"})
+        clips = clips_except(ShardedClips(str(made / "shards"), buffer=2), {"clip-3"})
         return [clip_at(clips, position, 5, Skipped()).id for position in range(first, last)]
 
     whole = stream(0, 18)  # three epochs of six

@@ -21,7 +21,7 @@ from curvedray.evaluate.scores import Failure
 from curvedray.paper.catalogue import item
 from curvedray.paper.clips import make_test_clips
 from curvedray.paper.experiment import Experiment, Row, TestSet
-from curvedray.paper.families import FAMILIES, ClipsOfFamily, belongs
+from curvedray.paper.families import FAMILIES, belongs, clips_of_family
 from curvedray.paper.film import film_row, head_radii
 from curvedray.paper.kept_estimates import KeptEstimates, read_estimate, write_estimate
 from curvedray.paper.listener import Listener
@@ -198,7 +198,7 @@ def test_worse_teachers_are_worse_in_the_way_they_say(few):
 
 
 def test_families_share_no_clip_that_they_should_not(few):
-    trained = ClipsOfFamily(few, "wide, turning")
+    trained = clips_of_family(few, "wide, turning")
     assert 0 < len(trained) < len(few)
     for family in ("fisheye, translating", "pinhole, translating"):
         assert not any(belongs(trained[i].cameras, family) for i in range(len(trained)))
