@@ -62,7 +62,7 @@ def filmed(tmp_path_factory) -> Path:
             words = ["generate", PROMPT, "--move", "orbit left 30deg", "--lens", "fisheye-150", "-o", "film.mp4"]
             environment = {**os.environ, "OMP_NUM_THREADS": "1"}
             command = [sys.executable, "-m", "curvedray", *words]
-            run = subprocess.run(command, cwd=unfinished, env=environment, capture_output=True, text=True, timeout=300)
+            run = subprocess.run(command, cwd=unfinished, env=environment, capture_output=True, text=True, timeout=900)
             assert run.returncode == 0, run.stderr[-3000:]
             unfinished.rename(folder)
     return folder

@@ -18,7 +18,7 @@ IMAGES = Path(__file__).parents[1] / "docs" / "images"
 
 def run(name: str, *arguments: str, folder: Path | None = None) -> str:
     command = [sys.executable, str(EXAMPLES / name), *arguments]
-    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900)
     assert result.returncode == 0, result.stderr[-3000:]
     return result.stdout
 

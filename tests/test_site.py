@@ -16,7 +16,7 @@ def site(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
     quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-    run = subprocess.run(command, cwd=ROOT, env=quiet, capture_output=True, text=True, timeout=300)
+    run = subprocess.run(command, cwd=ROOT, env=quiet, capture_output=True, text=True, timeout=900)
     assert run.returncode == 0, f"{run.stdout}\n{run.stderr}"  # broken links, pages that are not in mkdocs.yml's nav
     return folder
 

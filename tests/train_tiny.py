@@ -118,7 +118,7 @@ def start_child(function, *args, **kwargs):
     child = os.fork()
     if child:
         return child
-    signal.alarm(120)  # a child that hangs fails its test, not the whole suite
+    signal.alarm(600)  # a child that hangs fails its test, not the whole suite; a busy machine is slow
     code = 1
     try:
         function(*args, **kwargs)

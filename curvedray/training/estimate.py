@@ -3,7 +3,7 @@
 import math
 import statistics
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import torch
@@ -67,11 +67,16 @@ def estimate(recipe: Recipe, model: VideoModel, shape: VideoShape, process: Proc
     adapter = new_adapter(recipe, transformer) if recipe.what == "adapter" else None
     work = Work.of(recipe, transformer, adapter, grid, model.text_tokens)
     forward, operations = work.forward, work.total
+    if recipe.beginnings:  # of clips, which cost less; a trial is made with whole ones, the most there is to hold
+        lengths = [replace(grid, frames=min(grid.frames, 1 + i)) for i in range(len(recipe.beginnings))]
+        parts = [Work.of(recipe, transformer, adapter, length, model.text_tokens).total for length in lengths]
+        operations = sum(share * part for share, part in zip(recipe.beginnings, parts, strict=True))
     of_process = operations * process.clips_per_pass * recipe.accumulate
     seconds = of_process / (REACHED * _speed(process.device, recipe.precision))
     timed = seconds * (TRIAL_STEPS + 1) < LONGEST_TRIAL
     if timed:
-        seconds = _timed_step(recipe, model, adapter, shape, grid, process)
+        whole_clips = replace(recipe, beginnings=())
+        seconds = _timed_step(whole_clips, model, adapter, shape, grid, process) * operations / work.total
     validations = validation_passes(recipe, model) * forward / of_process  # in steps
     trained = parameter_count(adapter if adapter is not None else transformer)
     frozen = parameter_count(transformer) if adapter is not None else 0

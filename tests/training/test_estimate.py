@@ -1,6 +1,7 @@
 """What a run is said to take: activations as autograd keeps them, time as steps take it, and a model left as it was."""
 
 import statistics
+import time
 from dataclasses import replace
 
 import pytest
@@ -8,6 +9,7 @@ import torch
 from train_tiny import step_records
 
 from curvedray.adapter.adapter import Adapter
+from curvedray.bench.harness import threads
 from curvedray.data.clips import batch_of, encoded
 from curvedray.data.sources import WorldFootage, open_clips, video_shape
 from curvedray.errors import InputError
@@ -90,6 +92,18 @@ def test_a_step_too_long_to_try_is_counted(tmp_path, monkeypatch):
         estimate(with_overrides(recipe, ["adapter.method=none"]), model, shape, process)
 
 
+def test_beginnings_of_clips_are_counted_as_what_they_cost(tmp_path, monkeypatch):
+    """A fifth of the frames is about a fifth of the operations, and a mean of lengths is the mean of their costs."""
+    monkeypatch.setattr(estimating, "LONGEST_TRIAL", 0.0)
+    found = []
+    for shares in ("[]", "[1.0]", "[0.5, 0.0, 0.0, 0.0, 0.5]"):
+        opening = opened("embedded_backbone", ["model=random", "every.validate=0", f"beginnings={shares}"], tmp_path)
+        found.append(estimate(*opening).operations)
+    whole, first, half = found
+    assert first == pytest.approx(whole / 5, rel=0.3)
+    assert half == pytest.approx((whole + first) / 2)
+
+
 def test_validation_is_counted(tmp_path):
     recipe, model, *_ = opened("quick", ["steps=100", "every.validate=40", "validation_clips=2"], tmp_path)
     model.defaults = replace(model.defaults, steps=10, guidance=2.0, camera_guidance=3.0)
@@ -98,10 +112,13 @@ def test_validation_is_counted(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_estimate_is_what_steps_take(tmp_path):
+def test_the_estimate_is_what_steps_take(tmp_path, monkeypatch):
+    """By processor time, on one thread: what a busy machine gives to others is in neither."""
     recipe, model, shape, process = opened("quick", ["steps=20", "data.clips=4", "every.validate=0"], tmp_path)
-    said = estimate(recipe, model, shape, process).seconds
     clips, _ = open_clips(recipe.data, model, tmp_path)
-    train(recipe, model, clips, tmp_path, process)
+    monkeypatch.setattr(time, "perf_counter", time.process_time)
+    with threads(1):
+        said = estimate(recipe, model, shape, process).seconds
+        train(recipe, model, clips, tmp_path, process)
     took = statistics.median(record["seconds"] for record in step_records(tmp_path / "log.jsonl"))
     assert 0.5 < said / took < 2

@@ -60,8 +60,8 @@ def fresh_accelerate():
 def as_one_process(out, whole):
     """The first step's losses and gradients are those of one process; rounding alone parts the rest."""
     (_, loss, gradient), (_, one_loss, one_gradient) = loss_lines(out)[0], loss_lines(whole)[0]
-    assert loss == pytest.approx(one_loss, rel=1e-6)
-    assert gradient == pytest.approx(one_gradient, rel=1e-5)
+    assert loss == pytest.approx(one_loss, rel=1e-5)
+    assert gradient == pytest.approx(one_gradient, rel=1e-4)
     many, one = weights(out), weights(whole)
     for name in one:
         torch.testing.assert_close(many[name], one[name], rtol=1e-2, atol=2e-3)
@@ -72,7 +72,7 @@ def test_two_processes_of_a_launcher(tmp_path, whole):
     """Really two: `accelerate launch --cpu --num_processes 2` once started one and said nothing."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
     command += [str(Path(__file__).parents[1] / "train_tiny.py"), str(tmp_path)]
-    subprocess.run(command, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, timeout=300)
+    subprocess.run(command, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, timeout=900)
     assert sorted(path.name for path in tmp_path.glob("finished-*")) == ["finished-0", "finished-1"]
     as_one_process(tmp_path, whole)
 

@@ -128,9 +128,11 @@ def test_rays_made_piece_by_piece_draw_the_same_picture(monkeypatch):
     whole = render(scene, cameras)
     monkeypatch.setattr("curvedray.world.raycast.LENS_CHUNK", 100)
     pieces = render(scene, cameras)
-    assert (whole.frames.int() - pieces.frames.int()).abs().max() <= 1
-    assert (whole.surface != pieces.surface).float().mean() < 1e-3  # an edge may round to either side
-    torch.testing.assert_close(whole.radius, pieces.radius)
+    same = whole.surface == pieces.surface
+    assert same.float().mean() > 0.999  # an edge may round to either side
+    torch.testing.assert_close(whole.radius[same], pieces.radius[same])
+    off = (whole.frames.int() - pieces.frames.int()).abs().amax(-1)
+    assert (off > 1).float().mean() < 1e-3
 
 
 def test_a_lens_may_change_from_frame_to_frame():
@@ -157,7 +159,8 @@ def test_a_thing_that_moves_is_where_it_went_and_is_told_apart():
     columns = torch.arange(48.0) + 0.5
     left, right = ((mask.sum(0) * columns).sum() / mask.sum() for mask in seen.shows([1]))
     assert left < 24 < right
-    assert torch.equal(seen.radius[0], render(scene.at(0.0), Cameras(LENSES["wide"], torch.eye(4)[None])).radius[0])
+    at_first = render(scene.at(0.0), Cameras(LENSES["wide"], torch.eye(4)[None]))
+    torch.testing.assert_close(seen.radius[0], at_first.radius[0])
     assert not seen.shows([0]).logical_and(seen.shows([1])).any()
 
 

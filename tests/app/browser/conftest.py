@@ -72,7 +72,7 @@ def studio_address(tmp_path_factory) -> Iterator[str]:
     assert address.startswith("http://127.0.0.1:"), server.communicate(timeout=10)
     yield address
     server.terminate()
-    server.wait(timeout=30)
+    server.wait(timeout=300)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import numpy as np
 from curvedray.formats import read_cameras
 
 DONE = "() => studio.takes.list.length && studio.takes.list[0].state === 'finished'"
-LONG = 240_000  # milliseconds: seconds on an idle machine
+LONG = 600_000  # milliseconds: seconds on an idle machine
 
 
 def filmed(visit) -> None:

@@ -9,7 +9,7 @@ import torch
 from curvedray.media.video import write_video
 from curvedray.radial.map import read_radial_map
 
-LONG = 240_000  # milliseconds: seconds on an idle machine
+LONG = 600_000  # milliseconds: seconds on an idle machine
 DROP = """([name, type, code]) => {
   const bytes = Uint8Array.from(atob(code), (i) => i.charCodeAt(0));
   const files = new DataTransfer();
