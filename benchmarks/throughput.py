@@ -1,7 +1,7 @@
 """How fast clips are labelled, encoded, shot and trained on, per core, and how that grows with workers.
 
 `python benchmarks/throughput.py > benchmarks/results/throughput_MACHINE_DATE.md`, on a machine that does nothing else:
-about three minutes on two cores. What is being measured is said on standard error.
+about ten minutes on two cores. What is being measured is said on standard error.
 
 Jobs run on a Ray cluster of this machine's own, by the functions that the commands use; training runs under torch's
 launcher. A clip's seconds are of the processor: they hardly change with what else the machine does. Clips per second
@@ -45,6 +45,7 @@ from curvedray.world.world import scene, world_clip
 
 SHAPE, LARGE = VideoShape(17, 64, 96), VideoShape(81, 480, 832)  # the embedded model's, and Wan's
 STEPS = 20
+TRAIN = f"train (quick recipe, {STEPS} steps)"
 
 
 Open = Callable[[], Callable[[Any], Any]]
@@ -138,20 +139,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--clips", type=int, default=16)
     parser.add_argument("--workers", type=int, nargs="*", default=[1, 2])
+    parser.add_argument("--rounds", type=int, default=3)
     said = parser.parse_args()
     if said.clips < 2 * (max(said.workers) + 1):
         parser.error(
             f"--clips: at least {2 * (max(said.workers) + 1)}, for every worker has clips before time is taken"
         )
     load = os.getloadavg()[0]
-    measured: list[tuple[str, int, str, float]] = []  # what, workers, seconds in words, clips per second
+    found: dict[tuple[str, int], list[tuple[float, float]]] = {}  # what, workers -> seconds and clips per second
     with tempfile.TemporaryDirectory() as name, cluster(max(said.workers)):
         folder = Path(name)
         say("clips to label and a panorama to shoot are drawn")
         videos, still = label_jobs(folder / "videos", said.clips), still_panorama(folder)
         source = open_footage("world", SHAPE, said.clips)
-        for workers in said.workers:
-            own = folder / str(workers)  # what is there is not done again: each number of workers does its own
+        # Numbers of workers in turn, round after round: what disturbs the machine for a while disturbs them alike.
+        for number, workers in [(i, j) for i in range(said.rounds) for j in said.workers]:
+            own = folder / f"{number}-{workers}"  # what is there is not done again: each measurement does its own
             shots = plan_shots([still], said.clips // 2, own / "shots", LARGE, lenses=["fisheye-150"])
             teacher, model = partial(make_teacher, "embedded"), partial(load_on_gpu_if_any, "embedded")
             label = partial(open_labeller, teacher, own / "labels", None)
@@ -162,15 +165,17 @@ def main() -> None:
                 ("shoot (81 x 480 x 832 from a still panorama)", in_passes(shots), open_camera, failures_of),
             ]
             for what, jobs, opener, why in parts:
-                say(f"{what}, workers: {workers}")
-                seconds, clips = rate(list(jobs), opener, why, workers)
-                measured.append((what, workers, f"{seconds:.3g}", clips))
-            what = f"train (quick recipe, {STEPS} steps)"
-            say(f"{what}, processes: {workers}")
-            seconds, clips = training_seconds(own / "run", workers)
-            measured.append((what, workers, f"{seconds:.3g} per step", clips))
+                say(f"{what}, workers: {workers}, round {number + 1}")
+                found.setdefault((what, workers), []).append(rate(list(jobs), opener, why, workers))
+            say(f"{TRAIN}, processes: {workers}, round {number + 1}")
+            found.setdefault((TRAIN, workers), []).append(training_seconds(own / "run", workers))
+    measured = [
+        (what, workers, *(median(column) for column in zip(*rounds, strict=True)))
+        for (what, workers), rounds in found.items()
+    ]
     print("# Throughput: label, encode, shoot, train\n")
-    print(f"`python benchmarks/throughput.py --clips {said.clips}`, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC\n")
+    words = f"--clips {said.clips} --rounds {said.rounds}"
+    print(f"`python benchmarks/throughput.py {words}`, medians of the rounds, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC\n")
     print(
         f"{hardware()}; one thread per worker. {load:.1f} processes wanted to run when it began, "
         f"{os.getloadavg()[0]:.1f} when it ended\n"
@@ -179,7 +184,13 @@ def main() -> None:
     fewest = min(said.workers)
     alone = {what: clips for what, workers, _, clips in measured if workers == fewest}
     rows = [
-        [what, str(workers), seconds, f"{clips:.3g}", f"{clips / alone[what]:.2f}"]
+        [
+            what,
+            str(workers),
+            f"{seconds:.3g}{' per step' * (what == TRAIN)}",
+            f"{clips:.3g}",
+            f"{clips / alone[what]:.2f}",
+        ]
         for what, workers, seconds, clips in sorted(measured)
     ]
     print(markdown_table([*head, f"times that of {fewest}"], rows))

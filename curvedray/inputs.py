@@ -37,7 +37,11 @@ UNREADABLE = (
     *(OverflowError, NotImplementedError, RuntimeError, AttributeError, AssertionError),
     *(struct.error, zlib.error, zipfile.BadZipFile, tokenize.TokenError),
 )
-FOREIGN = ("SafetensorError", "FFmpegError")  # asked by name, so that safetensors and PyAV need not be imported
+# Asked by name, so that safetensors, PyAV, pyarrow and what reaches object stores need not be imported.
+FOREIGN = (
+    *("SafetensorError", "FFmpegError", "ArrowException"),
+    *("BotoCoreError", "ClientError", "HttpError", "AzureError"),
+)
 
 
 class ArrayHeader(NamedTuple):

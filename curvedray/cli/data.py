@@ -50,6 +50,7 @@ def check(
     """Say what is wrong with every clip, and how its camera moves. Exits with 1 if anything is."""
     from curvedray.cli import console
     from curvedray.data.check import check_clips
+    from curvedray.data.coverage import shard_reports
     from curvedray.data.folders import FolderFootage
     from curvedray.data.sources import WORLDS, open_footage
 
@@ -62,11 +63,12 @@ def check(
         for row in check_clips(source, shape if size or frames else None):
             rows.append(row)
             tick(len(rows), len(source))
+    shards = shard_reports(source)
     if as_json:
-        typer.echo(json.dumps([row.to_json() for row in rows]))
+        typer.echo(json.dumps([row.to_json() for row in [*rows, *shards]]))
     else:
-        _show(rows)
-    if any(row.problems for row in rows):
+        _show(rows, shards)
+    if shards or any(row.problems for row in rows):
         raise typer.Exit(1)
 
 
@@ -192,8 +194,11 @@ def _shape(size: str | None, frames: int | None, own: tuple[int, int, int]) -> "
     return VideoShape(own[0] if frames is None else frames, height, width)
 
 
-def _show(rows: "list[ClipReport]") -> None:
-    """A line per clip that fits 80 columns, and under it what is wrong with it."""
+def _show(rows: "list[ClipReport]", shards: "list[ClipReport]") -> None:
+    """A line per clip that fits 80 columns, and under it what is wrong with it; the same of shards that are broken.
+
+    A name that is too long for its column has a line of its own: where it is cut, clips of one capture look alike.
+    """
     import shutil
     import textwrap
 
@@ -201,13 +206,15 @@ def _show(rows: "list[ClipReport]") -> None:
 
     width = max(40, shutil.get_terminal_size().columns)
     typer.echo(_line([name for name, _ in COLUMNS]))
-    for row in rows:
-        cells = [quoted(row.id), str(row.frames), f"{row.width}x{row.height}", f"{row.rotation:.1f}°"]
+    for row in [*rows, *shards]:
+        name = quoted(row.id)
+        cells = [name, str(row.frames), f"{row.width}x{row.height}", f"{row.rotation:.1f}°"]
         cells += [f"{row.travel:.3g} {row.unit}", f"{row.hfov:.0f}° xi {row.xi:.2f}"]
+        if len(name) > COLUMNS[0][1] or not row.frames:
+            typer.echo(name)
+            cells[0] = ""
         if row.frames:
             typer.echo(_line(cells))
-        else:
-            typer.echo(quoted(row.id))
         notes = [f"problem: {problem}" for problem in row.problems]
         if row.radius_known is not None:
             notes.insert(0, f"distances known on {100 * row.radius_known:.0f} % of pixels")
@@ -215,6 +222,8 @@ def _show(rows: "list[ClipReport]") -> None:
             typer.echo(textwrap.fill(quoted(note), width, initial_indent="    ", subsequent_indent="      "))
     sound = sum(not row.problems for row in rows)
     typer.echo(f"{sound} of {len(rows)} clips have no problem")
+    if shards:
+        typer.echo(f"{len(shards)} shards cannot be used whole: clips of theirs are missing")
 
 
 def _line(cells: list[str]) -> str:

@@ -10,6 +10,7 @@ from curvedray.cli.progress import progress_bar
 from curvedray.cli.shared import Address, EngineKind, Workers, chosen_engine
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Frames = Annotated[int, typer.Option(min=1, max=100_000, help="How long captures are cut, as they are trained on.")]
 Folder = Annotated[Path, typer.Argument(help="A folder of clips in any layout (docs/datasets.md).")]
 
 
@@ -31,12 +32,13 @@ def pose(
     from curvedray.cli import console
     from curvedray.errors import InputError
     from curvedray.evaluate.estimators import make_estimator
-    from curvedray.evaluate.pose import Posed, find_pose_jobs, pose_videos
+    from curvedray.evaluate.pose import Posed, find_pose_jobs, pose_videos, read_report
 
     if estimator not in ("colmap", "vipe"):
         raise InputError("--estimator", "colmap or vipe", estimator)
     opened = make_estimator(estimator)
     jobs, folder = find_pose_jobs(videos, output, lens)
+    before = read_report(folder)
     found: list[Posed] = []
     with progress_bar("posing", shown=not as_json) as tick:
 
@@ -48,6 +50,8 @@ def pose(
         rows = pose_videos(jobs, folder, opened, done, chosen_engine(engine, address, workers))
     if as_json:
         typer.echo(json.dumps([asdict(row) for row in rows]))
+    elif not rows:
+        console.print(f"every clip of {videos} has cameras: there is nothing to find out", markup=False)
     else:
         for row in rows:
             kept = f"drop: {row.drop}" if row.drop else "keep"
@@ -55,7 +59,9 @@ def pose(
             if row.note:
                 console.print(f"    {row.note}", markup=False)
         console.print(f"{sum(not row.drop for row in rows)} of {len(rows)} clips to keep, in {folder}", markup=False)
-    if all(row.drop for row in rows):
+        if all(before.get(row.clip) == row for row in rows):
+            console.print("everything was posed before; nothing has changed since", markup=False)
+    if rows and all(row.drop for row in rows):
         raise typer.Exit(1)
 
 
@@ -66,6 +72,7 @@ def caption(
     ] = "estimate",
     prompt: Annotated[str, typer.Option(help="Words the captioner is given beside the picture.")] = "",
     again: Annotated[bool, typer.Option("--again", help="Also caption clips that have a caption.")] = False,
+    frames: Frames = 81,
     engine: EngineKind = None,
     address: Address = None,
     workers: Workers = None,
@@ -80,7 +87,7 @@ def caption(
     from curvedray.evaluate.caption import ESTIMATE, Captioned, caption_folder, open_estimate
     from curvedray.evaluate.estimators.captioner import load_captioner
 
-    source = FolderFootage(folder)
+    source = FolderFootage(folder, frames=frames)
     opener = open_estimate if model == ESTIMATE else partial(load_captioner, model, prompt)
     total = len(source) if again else sum(not record.caption for record in source.records)
     made: list[Captioned] = []
@@ -90,7 +97,8 @@ def caption(
             made.append(one)
             tick(len(made), total)
 
-        rows = caption_folder(source, opener, again=again, done=done, engine=chosen_engine(engine, address, workers))
+        where = chosen_engine(engine, address, workers)
+        rows = caption_folder(source, opener, again=again, done=done, engine=where, gpu=model != ESTIMATE)
     if as_json:
         typer.echo(json.dumps([asdict(row) for row in rows]))
         return
@@ -131,7 +139,7 @@ def describe(
     folder: Annotated[str, typer.Argument(help="A folder of clips in any layout, or `world`.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder of the description.")],
     clips: Annotated[int, typer.Option(min=1, max=10**9, help="How many clips of the world.")] = 16,
-    frames: Annotated[int, typer.Option(min=1, max=100_000, help="How long captures are cut.")] = 81,
+    frames: Frames = 81,
     as_json: AsJson = False,
 ) -> None:
     """Describe a data set in pictures: lenses, motion, a sheet of clips, and what is unusual."""

@@ -11,15 +11,25 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from curvedray.cameras import Cameras, Lens
-from curvedray.data.clips import Clip, FootageSource, VideoShape, encoded
+from curvedray.data.clips import (
+    Clip,
+    ClipSource,
+    EncodedOnTheFly,
+    FootageSource,
+    FootageSubset,
+    SomeClips,
+    VideoShape,
+    encoded,
+)
 from curvedray.data.fingerprint import fingerprint
+from curvedray.data.tars import Shards
 from curvedray.engine import HERE, Engine, model_opener, run_jobs
 from curvedray.errors import InputError
 from curvedray.files import write_tensors
@@ -37,7 +47,7 @@ class CacheReport:
     """What a cache holds of a source, and what had to be left out."""
 
     clips: int
-    skipped: tuple[tuple[str, str], ...]  # name, reason
+    skipped: tuple[tuple[str, str], ...]  # name, reason: of clips, and of shards that could not be read
     bytes: int  # of all files in the folder
     made: int  # clips encoded by this call; the others were there
     unused: int  # files of clips that are not, or no longer, in the source
@@ -87,6 +97,8 @@ def build_cache(
         size = sum(path.stat().st_size for path in files)
     used = {clip.path for clip in found if clip.path is not None}
     skipped = tuple((clip.name, clip.reason) for clip in found if clip.path is None)
+    if rank == 0:  # shards are nobody's share
+        skipped += broken_shards(source)
     made = sum(clip.made for clip in found)
     known = used if count == 1 else {clip_file(folder, source.fingerprint(i)) for i in range(len(source))}
     return CacheReport(len(used), skipped, size, made, len(set(files) - known))
@@ -122,6 +134,24 @@ def _encode_once(
         return _Encoded(name, None, str(error))
     _write_clip(clip, path, getattr(torch, dtype))
     return _Encoded(name, path, made=True)
+
+
+@runtime_checkable
+class InShards(Protocol):
+    """Clips or footage that lie in tar shards."""
+
+    shards: Shards
+
+
+def broken_shards(source: FootageSource | ClipSource) -> tuple[tuple[str, str], ...]:
+    """Shards that a source had to pass over, by name and reason; also of one that has some clips of another."""
+    if isinstance(source, FootageSubset | EncodedOnTheFly):
+        return broken_shards(source.source)
+    if isinstance(source, SomeClips):
+        return broken_shards(source.clips)
+    if isinstance(source, CachedClips):
+        return source.broken
+    return tuple(source.shards.broken) if isinstance(source, InShards) else ()
 
 
 def clip_file(folder: Path, made_of: str) -> Path:
@@ -263,6 +293,7 @@ class CachedClips:
         self._files = [clip_file(folder, prints[index]) for index in kept]
         self._names = [source.name_of(index) for index in kept]
         self.fingerprint = fingerprint([prints[index] for index in kept])
+        self.broken = broken_shards(source)
 
     def __len__(self) -> int:
         return len(self._files)

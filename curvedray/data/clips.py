@@ -19,6 +19,7 @@ from torch import Tensor
 
 from curvedray.cameras import Cameras, TokenGrid, stacked
 from curvedray.data.fingerprint import fingerprint
+from curvedray.data.tracks import camera_problems
 from curvedray.encoding.curved import OFFSETS
 from curvedray.errors import InputError
 from curvedray.media.pixels import video_from_frames
@@ -270,6 +271,9 @@ def encoded(footage: Footage, model: VideoModel, shape: VideoShape) -> Clip:
     """Footage of any size as the clip that a model is trained on."""
     grid = model.grid_for(shape.frames, shape.height, shape.width)
     footage = fitted(footage, shape)
+    if problems := camera_problems(footage.cameras):
+        fix = "Cut it there, or leave it out. `curvedray data check` looks at all of them."
+        raise InputError(footage.id, "a path that one camera can take", problems[0], fix)
     cameras, radial = in_near_distances(footage)
     log_radius, known = _targets(radial, cameras, grid)
     with torch.no_grad():

@@ -1,9 +1,10 @@
-"""How many clips have distances to learn from, and on what share of their tokens: known before the first step."""
+"""What a data set has to learn from, known before the first step: distances, and shards that are not broken."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from curvedray.data.cache import CachedClips
+from curvedray.data.cache import CachedClips, broken_shards
+from curvedray.data.check import ClipReport
 from curvedray.data.clips import ClipSource, EncodedOnTheFly, FootageSource, FootageSubset, SomeClips
 from curvedray.data.folders import FolderFootage
 from curvedray.data.records import FaultyRecord
@@ -39,6 +40,14 @@ def coverage(clips: ClipSource) -> Coverage | None:
         found = [_has_map(clips.source, index) for index in kept]
         return None if None in found else Coverage(len(found), sum(map(bool, found)), None)
     return None
+
+
+def shard_reports(source: FootageSource) -> list[ClipReport]:
+    """A row of `data check` for every shard that could not be read, which holds nobody knows how many clips."""
+    return [
+        ClipReport(name, 0, 0, 0, 0, 0.0, 0.0, "", 0.0, 0.0, None, (f"a shard that cannot be used whole: {reason}",))
+        for name, reason in broken_shards(source)
+    ]
 
 
 def _has_map(source: FootageSource, index: int) -> bool | None:

@@ -36,6 +36,7 @@ MEASURES: dict[str, tuple[str, str, Callable[[ClipReport], float]]] = {
     "words": ("words of caption", "", lambda row: 0.0),
     "brightness": ("brightness", "", lambda row: 0.0),
 }
+COUNTED = ("frames", "words")
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,8 @@ def _unusual(rows: Sequence[Described]) -> Iterator[tuple[str, str]]:
         values = np.array([row.numbers[key] for row in rows])
         middle = np.median(values)
         usual = 1.4826 * np.median(np.abs(values - middle))  # of normal numbers, their standard deviation
-        usual = max(usual, 0.01 * abs(middle), 1e-6)  # most are alike: a hundredth is no oddity
+        least = 1.0 if key in COUNTED else 1e-6
+        usual = max(usual, 0.01 * abs(middle), least)  # most are alike: a hundredth, or one word, is no oddity
         for row, value in zip(rows, values, strict=True):
             if abs(value - middle) > ODD * usual:
                 yield row.clip, f"{words} {value:.3g}{unit}, where the middle is {middle:.3g}{unit}"

@@ -45,7 +45,10 @@ class FolderFootage:
                 self.records = _with_labels(_with_notes(records, folder), labels)
                 return
         expected = f"footage in a known layout ({', '.join(layout.name for layout in LAYOUTS)})"
-        raise InputError(f"data {folder}", expected, "none of them", "See docs/datasets.md for each layout.")
+        got, fix = "none of them", "See docs/datasets.md for each layout."
+        if next(folder.glob("*.tar"), None) is not None:
+            got, fix = "packed shards (.tar)", "Do this with the folder they were packed from, then pack it again."
+        raise InputError(f"data {folder}", expected, got, fix)
 
     def __len__(self) -> int:
         return len(self.records)
@@ -95,14 +98,15 @@ def write_folder(
 def _with_notes(records: list[AnyRecord], folder: Path) -> list[AnyRecord]:
     """Records with the captions and splits that were added beside a data set: captions.json and splits.json.
 
-    What was added takes the place of the data set's own.
+    What was added takes the place of the data set's own. A capture's caption is that of its clips which have none, so
+    that captions stay when it is cut into clips of another length.
     """
     captions, splits = named_captions(folder / "captions.json"), read_splits(folder)
     if not captions and not splits:
         return records
     found: list[AnyRecord] = []
     for record in records:
-        caption = captions.get(record.id, record.caption)
+        caption = captions.get(record.id, record.caption or captions.get(record.source, ""))
         found.append(replace(record, caption=caption, split=splits.get(record.source or record.id, record.split)))
     return found
 

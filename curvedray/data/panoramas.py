@@ -18,9 +18,9 @@ from torch import Tensor
 
 from curvedray.cameras import Cameras, Unit
 from curvedray.cameras.sphere import Projection, equirectangular_from_cube, projection_of
-from curvedray.data.check import LONGEST_STEP, jump_problems, motion
 from curvedray.data.fingerprint import file_fingerprint, fingerprint
 from curvedray.data.tables import Row, named_captions, number_value, table_rows, text_value
+from curvedray.data.tracks import camera_problems
 from curvedray.errors import InputError
 from curvedray.files import plain_name
 from curvedray.formats import read_cameras
@@ -105,12 +105,8 @@ class Panorama:
 
 
 def _check_jumps(track: Cameras, path: Path) -> None:
-    """A tracker that lost its way, or a cut: one step far beyond the usual ones."""
-    turn, travel = motion(track)
-    found = list(jump_problems(travel))
-    if len(turn) > 2 and float(turn.max()) > LONGEST_STEP:
-        found.append(f"turns {float(turn.max()):.0f} degrees at frame {int(turn.argmax()) + 1}")
-    if found:
+    """A tracker that lost its way, or a cut."""
+    if found := camera_problems(track):
         raise InputError(str(path), "a track in one piece", f"one that {found[0]}", "Cut the panorama there.")
 
 

@@ -3,9 +3,11 @@
 A record that could not be made is kept as a `FaultyRecord`, so that the other clips can be used.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -20,7 +22,7 @@ from curvedray.data.fingerprint import file_fingerprint, fingerprint
 from curvedray.errors import InputError
 from curvedray.files import plain_name
 from curvedray.formats import cameras_of_video, read_cameras
-from curvedray.inputs import is_folder, megabytes, reading
+from curvedray.inputs import is_folder, megabytes, read_json, reading
 from curvedray.media.image import read_image
 from curvedray.media.video import LARGEST_DECODED, read_video
 from curvedray.radial.depth_files import read_frame
@@ -28,6 +30,7 @@ from curvedray.radial.map import RadialMap, read_radial_map
 
 IMAGES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff")
 HELD_OUT = ("test", "val")
+MISSING = "Are poses missing, or is the file another video's?"
 PATHS, NUMBERS = ("video", "cameras", "radial"), ("near", "hfov", "xi")  # columns of other than plain text
 
 
@@ -47,6 +50,7 @@ class Record:
     xi: float = 0.0
     split: str = ""  # `train`, or nothing, is trained on; `test` and `val` are held out
     source: str = ""  # what the clip was taken from; clips of one source belong to one split
+    poses: str = ""  # `first`: the camera file goes on after the video ends; else it has a camera per frame
 
     def read(self) -> Footage:
         """Decode the video and read its cameras; anything wrong is an InputError that names the clip."""
@@ -55,6 +59,9 @@ class Record:
             frames = read_pictures(self.video)
             height, width = frames.shape[1:3]
             cameras = self.read_cameras(width, height)
+            if self.poses == "first":
+                cameras = cameras[: len(frames)]
+            check_count(cameras, len(frames))
             # A near distance is in the poses' unit: only where that is metres is it also the map's.
             near = self.near if cameras.unit == "metric" else None
             radial = read_radial_map(self.radial, near) if self.radial else None
@@ -67,6 +74,8 @@ class Record:
         paths = {name: getattr(self, name) for name in PATHS}
         files = {name: file_fingerprint(path) for name, path in paths.items() if path is not None}
         said = {name: value for name, value in asdict(self).items() if name not in (*PATHS, "split", "source")}
+        if not self.poses:  # so that clips of before there was such a column are still the same clips
+            said.pop("poses")
         return fingerprint(said | files)
 
     def read_cameras(self, width: int, height: int) -> Cameras:
@@ -171,9 +180,7 @@ class ClipRecord:
             frames = pictures.read() if isinstance(pictures, PictureSource) else read_pictures(pictures)
             height, width = frames.shape[1:3]
             cameras = self.cameras.read(width, height)
-            if len(cameras) != len(frames):
-                fix = "Are they another video's?"
-                raise InputError("cameras", f"{len(frames)}, one per frame", len(cameras), fix)
+            check_count(cameras, len(frames))
             lens = cameras.lens
             radial = self.radial.read(lens) if isinstance(self.radial, DepthFrames) else None
             if isinstance(self.radial, Path):
@@ -203,6 +210,12 @@ def _has_paths(value: object) -> bool:
 AnyRecord = Record | ClipRecord | FaultyRecord
 
 
+def check_count(cameras: Cameras, frames: int) -> None:
+    """Refuse cameras that can be no video's of so many frames."""
+    if len(cameras) != frames:
+        raise InputError("cameras", f"{frames}, one per frame", len(cameras), "Are they another video's?")
+
+
 def of_clip(name: str, error: InputError) -> InputError:
     """The same mistake, with the clip's name."""
     return InputError(f"clip {name}: {error.name}", error.expected, error.got, error.fix)
@@ -216,9 +229,14 @@ class FileCameras:
     format: str | None = None
     chosen: tuple[int, ...] = ()  # which of the file's; none: all of them
     unit: Unit | None = None
+    pictures: int = 0  # that the file's cameras are of, one each; 0: it may have cameras of others
 
     def read(self, width: int, height: int) -> Cameras:
         whole = _file_cameras(self.path, file_fingerprint(self.path), self.format, (width, height), self.unit)
+        if self.pictures and self.pictures != len(whole):
+            raise InputError(f"cameras of {self.path.name}", f"{self.pictures}, one per picture", len(whole), MISSING)
+        if self.chosen and max(self.chosen) >= len(whole):
+            raise InputError("cameras", f"{max(self.chosen) + 1} or more in {self.path.name}", len(whole), MISSING)
         return starting_near(whole[list(self.chosen)] if self.chosen else whole)
 
     def files(self) -> list[Path]:
@@ -242,6 +260,33 @@ class NoCameras:
 def cameras_beside(file: Path) -> CameraSource:
     """The cameras that `curvedray data pose` wrote for a clip, if it did."""
     return FileCameras(file, "curvedray") if file.is_file() else NoCameras(file)
+
+
+DROPPED = ".dropped.json"
+
+
+@dataclass(frozen=True)
+class DroppedCameras(NoCameras):
+    """Cameras that were found out and are too doubtful to train on: they lie under a name that no reader takes."""
+
+    def read(self, width: int, height: int) -> Cameras:
+        file = dropped_file(self.looked_for)
+        said = read_json(file, "a camera file").get("provenance", {}).get("drop", "dropped")
+        fix = f"Rename it to {self.looked_for.name} to train on the clip all the same."
+        raise InputError("cameras", "cameras to trust", f"{file}: {said}", fix)
+
+    def files(self) -> list[Path]:
+        return [self.looked_for, dropped_file(self.looked_for)]
+
+
+def dropped_file(file: Path) -> Path:
+    """Where `curvedray data pose` writes the cameras of a clip that had better not be trained on."""
+    return file.with_name(f"{file.stem}{DROPPED}")
+
+
+def posed_cameras(file: Path) -> CameraSource:
+    """The cameras that `curvedray data pose` wrote for a clip, if it did and trusts them."""
+    return DroppedCameras(file) if not file.is_file() and dropped_file(file).is_file() else cameras_beside(file)
 
 
 @lru_cache(maxsize=4)
@@ -299,6 +344,26 @@ def image_files(folder: Path) -> list[Path]:
     if not found:
         raise InputError(str(folder), f"a folder of images ({', '.join(IMAGES)})", "none")
     return sorted(found, key=lambda file: natural(file.name))
+
+
+def usual_step(files: Sequence[Path]) -> int:
+    """How far apart the numbers in pictures' names are, most of them: 1, or n where every n-th frame was kept."""
+    steps = np.diff([_number(file) for file in files])
+    values, counts = np.unique(steps[steps > 0], return_counts=True)
+    return int(values[counts.argmax()]) if len(values) else 1
+
+
+def gap_in(files: Sequence[Path], usual: int) -> str:
+    """Where pictures are missing between those that are there; nothing where none are."""
+    for before, after in pairwise(files):
+        if _number(after) - _number(before) != usual:
+            return f"none between {before.name} and {after.name}"
+    return ""
+
+
+def _number(file: Path) -> int:
+    digits = re.findall(r"\d+", file.stem)
+    return int(digits[-1]) if digits else 0
 
 
 def windows(count: int, frames: int | None) -> list[range]:

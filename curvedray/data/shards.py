@@ -122,6 +122,8 @@ class Packed:
 
 def index_packed(folder: Path, packed: Sequence[Packed], clips: int) -> PackReport:
     """The index of shards that were packed, of `clips` in all; shards of a list that has changed since go."""
+    skipped = tuple(one for shard in packed for one in shard.skipped)
+    packed = [shard for shard in packed if shard.places]
     for stale in {path.name for path in folder.glob("*.tar")} - {shard.name for shard in packed}:
         (folder / stale).unlink()
     notes: dict[str, dict[str, Any]] = {}
@@ -129,7 +131,6 @@ def index_packed(folder: Path, packed: Sequence[Packed], clips: int) -> PackRepo
         for what, values in shard.notes.items():
             notes.setdefault(what, {}).update(values)
     write_index(folder, [(shard.name, shard.places) for shard in packed], notes)
-    skipped = tuple(one for shard in packed for one in shard.skipped)
     return PackReport(clips - len(skipped), len(packed), sum(shard.made for shard in packed), skipped)
 
 
@@ -146,7 +147,11 @@ def pack_shards(
     done = count(1)
     tick(0, len(jobs))
     opener = partial(_packer, pack_one, folder)
-    return run_jobs(jobs, opener, engine, done=lambda *_: tick(next(done), len(jobs)))
+    packed = run_jobs(jobs, opener, engine, done=lambda *_: tick(next(done), len(jobs)))
+    skipped = [one for shard in packed for one in shard.skipped]
+    if not any(shard.places for shard in packed):
+        raise InputError("clips", "some that can be packed", f"none of {len(items)}; the first: {skipped[0][1]}")
+    return packed
 
 
 def _packer(
@@ -197,8 +202,10 @@ def _pack_encoded(name: str, files: Sequence[Path], folder: Path) -> Packed:
 def packed_files(path: Path, files: Sequence[tuple[str, bytes | Path]]) -> tuple[dict[str, Place], bool]:
     """A shard of these files, and whether it was written: one with files of these names and sizes is kept.
 
-    So a name has to change where contents do: it is, or stands beside, a fingerprint.
+    Of no files none is written. A name has to change where contents do: it is, or stands beside, a fingerprint.
     """
+    if not files:
+        return {}, False
     sizes = {name: len(one) if isinstance(one, bytes) else one.stat().st_size for name, one in files}
     places: dict[str, Place] = {}
     torn = "missing"

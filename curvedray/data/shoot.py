@@ -142,14 +142,11 @@ def shoot_clips(jobs: Sequence[ShotJob]) -> list[Shot]:
         except InputError as error:
             fail(job, error)
     for together in _near_in_time(takes):
-        try:
-            _film(together)
-        except InputError as error:
-            for take in together:
-                fail(take.job, error)
-            continue
+        torn = _film_or_say(together)
         for take in together:
             try:
+                if take.job.id in torn:
+                    raise torn[take.job.id]
                 shots[take.job.id] = Shot(take.job.id, take.job.panorama.id, take.written(), note=take.note)
             except InputError as error:
                 fail(take.job, error)
@@ -166,6 +163,17 @@ def _near_in_time(takes: Sequence[Take]) -> list[list[Take]]:
         groups[-1].append(take)
         end = max(end, take.first + len(take.turns))
     return groups
+
+
+def _film_or_say(takes: Sequence[Take]) -> dict[str, InputError]:
+    """Film takes together, or, where the panorama is torn, each alone: those that end before it are whole."""
+    try:
+        _film(takes)
+    except InputError as error:
+        if len(takes) == 1:
+            return {takes[0].job.id: error}
+        return {name: reason for take in takes for name, reason in _film_or_say([take]).items()}
+    return {}
 
 
 def _film(takes: Sequence[Take]) -> None:

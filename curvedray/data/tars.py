@@ -27,6 +27,8 @@ FORMAT = 1  # of our own part of it
 MOST_OPEN = 8  # shards whose files stay open: as many as a shuffled stream visits at once
 MOST_FILES = 10_000_000
 AWAY = ("://", "::")  # what tells an address from a path
+# By which fsspec reaches addresses, as pip knows them.
+PACKAGES = {"s3": "s3fs", "gs": "gcsfs", "http": "aiohttp requests", "https": "aiohttp requests"}
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,7 @@ class Shards:
     notes: Mapping[str, Any] = field(default_factory=dict)  # what the writer noted beside the places
     broken: list[tuple[str, str]] = field(default_factory=list)  # shard, reason
     _files: OrderedDict[str, Any] = field(default_factory=OrderedDict, repr=False)
+    _place: tuple[Any, str] | None = field(default=None, repr=False)  # held: a zip closes with its file system
 
     def read(self, sample: Sample, ending: str, most: int | None = None) -> bytes:
         """One file of a sample, or its first bytes, `most` of them."""
@@ -72,7 +75,8 @@ class Shards:
 
     def _opened(self, shard: str) -> Any:
         if shard not in self._files:
-            fs, root = file_system(self.root)
+            self._place = self._place or file_system(self.root)
+            fs, root = self._place
             self._files[shard] = fs.open(f"{root}/{shard}", "rb")
             while len(self._files) > MOST_OPEN:
                 self._files.popitem(last=False)[1].close()
@@ -81,7 +85,7 @@ class Shards:
 
     def __getstate__(self) -> dict[str, Any]:
         """Open files stay behind where this is sent to a worker."""
-        return {**self.__dict__, "_files": OrderedDict()}
+        return {**self.__dict__, "_files": OrderedDict(), "_place": None}
 
 
 def file_system(root: str) -> tuple[Any, str]:
@@ -89,9 +93,14 @@ def file_system(root: str) -> tuple[Any, str]:
     needed("fsspec")
     from fsspec.core import url_to_fs
 
-    with reading(root, "a folder, or an address that fsspec knows", "Install what it needs, such as s3fs for s3://."):
-        fs, path = url_to_fs(root)
-        return fs, str(path).rstrip("/")
+    try:
+        with reading(root, "a folder, or an address that fsspec knows"):
+            fs, path = url_to_fs(root)
+            return fs, str(path).rstrip("/")
+    except ImportError as error:
+        package = next((PACKAGES[kind] for kind in PACKAGES if f"{kind}://" in root), None)
+        fix = f"Run: pip install {package}" if package else "Install what it asks for, or copy the data to a disk."
+        raise InputError(root, "an address whose package is installed", first_line(error), fix) from error
 
 
 def is_address(source: str) -> bool:
@@ -112,7 +121,8 @@ def read_away(root: str, name: str, limit: int = LARGEST_TEXT) -> bytes | None:
 def open_shards(root: str) -> Shards | None:
     """The shards of a folder or address, by their index, or else by looking into every tar; None where there are none.
 
-    Shards that the index promises and that are not there, or not whole, are warned of and passed over.
+    Shards that cannot be read, or that the index promises and are not there or not whole, are warned of and passed
+    over. A set of which nothing can be read is refused.
     """
     fs, path = file_system(root)
     content = read_away(root, INDEX)
@@ -126,13 +136,20 @@ def open_shards(root: str) -> Shards | None:
             return None
         shards = Shards(root, [])
         for name in tars:
-            with reading(f"{root}/{name}", "a tar"), fs.open(f"{path}/{name}", "rb") as file:
-                found, torn = tar_places(file)
+            found: dict[str, Place] = {}
+            try:
+                with reading(name, "a tar"), fs.open(f"{path}/{name}", "rb") as file:
+                    found, torn = tar_places(file)
+            except InputError as error:  # a link to nothing, a file that is somebody else's
+                torn = error.got
             shards.samples += samples_of(name, found)
             if torn:
                 shards.broken.append((name, torn))
     for name, reason in shards.broken:
         log.warning("shard %s: passed over, or in part: %s", name, reason)
+    if shards.broken and not shards.samples:
+        got = f"none of {len(shards.broken)}; {': '.join(shards.broken[0])}"
+        raise InputError(f"shards {root}", "a shard that can be read", got, "Copy the shards again.")
     return shards
 
 
@@ -147,42 +164,63 @@ def _indexed(root: str, index: dict[str, Any]) -> Shards:
             name, size = str(entry["url"]), int(entry["filesize"])
             if "/" in name or name.startswith("."):
                 raise InputError(f"{root}/{INDEX}", "names of shards beside it", name)
+            places = {str(file): Place(int(a), int(b)) for file, a, b in own["files"][name]}
+            samples = samples_of(name, places)
+            lost = f"and {len(samples)} samples with it" if len(samples) != 1 else "and a sample with it"
             if not fs.isfile(f"{path}/{name}"):
-                shards.broken.append((name, "it is not there"))
-            elif fs.size(f"{path}/{name}") != size:
-                shards.broken.append((name, f"{fs.size(f'{path}/{name}')} bytes instead of {size}"))
+                shards.broken.append((name, f"it is not there, {lost}"))
+            elif (got := fs.size(f"{path}/{name}")) != size:
+                shards.broken.append((name, f"{got} bytes instead of {size}, {lost}"))
             else:
-                places = {str(file): Place(int(a), int(b)) for file, a, b in own["files"][name]}
-                shards.samples += samples_of(name, places)
+                shards.samples += samples
     return shards
 
 
 def tar_places(file: Any) -> tuple[dict[str, Place], str]:
-    """Where the files of an open tar lie, up to where it is torn, and how it is torn."""
+    """Where the files of an open tar lie, up to where it is torn, and how it is torn.
+
+    Of a torn tar the sample of the last file that is named is left out: what it lacks may have come after the tear.
+    """
     places: dict[str, Place] = {}
-    torn = ""
+    torn = last = ""
     try:
         with tarfile.open(fileobj=file, mode="r:") as tar:
             for member in tar:
+                last = member.name
                 if len(places) >= MOST_FILES:
                     return places, f"more than {MOST_FILES} files"
                 if member.isfile():
                     places[member.name] = Place(member.offset_data, member.size)
+            # Whatever follows a sound file and is no file, tarfile takes for the end; a whole tar ends in zeros.
+            file.seek(tar.offset)
+            if bytes(file.read(tarfile.BLOCKSIZE)) != bytes(tarfile.BLOCKSIZE):
+                torn = "cut short, or damaged"
     except (tarfile.TarError, EOFError, OSError, ValueError, OverflowError) as error:
         torn = first_line(error)
     length = file.seek(0, io.SEEK_END)
-    whole = {name: place for name, place in places.items() if place.offset + place.size <= length}
-    return whole, torn or ("" if len(whole) == len(places) else "cut short")
+    if not torn and any(place.offset + place.size > length for place in places.values()):
+        torn = "cut short"
+    if torn:
+        cut = key_of(last)[0]
+        places = {name: place for name, place in places.items() if key_of(name)[0] != cut}
+        torn = f"{torn}; {len(samples_of('', places))} samples before that are whole"
+    return places, torn
+
+
+def key_of(name: str) -> tuple[str, str]:
+    """The sample that a file belongs to, and its ending there; none of a file that belongs to no sample."""
+    folder, _, base = name.rpartition("/")
+    key, dot, ending = base.partition(".")
+    return (f"{folder}/{key}" if folder else key, ending.lower()) if key and dot else ("", "")
 
 
 def samples_of(shard: str, places: Mapping[str, Place]) -> list[Sample]:
     """Files grouped by their names up to the first dot, in the order in which they lie."""
     groups: dict[str, dict[str, Place]] = {}
     for name, place in places.items():
-        folder, _, base = name.rpartition("/")
-        key, dot, ending = base.partition(".")
-        if key and dot:
-            groups.setdefault(f"{folder}/{key}" if folder else key, {})[ending.lower()] = place
+        key, ending = key_of(name)
+        if key:
+            groups.setdefault(key, {})[ending] = place
     return [Sample(key, shard, files) for key, files in groups.items()]
 
 

@@ -25,6 +25,7 @@ from curvedray.inputs import first_line
 log = logging.getLogger(__name__)
 STORE = 100 * 1024**2  # bytes of the object store of a cluster of our own: results are small, videos go by the disk
 KNOCK = 10.0  # seconds that an address has to answer in
+TOKEN = "RAY_AUTH_MODE=token and RAY_AUTH_TOKEN here as on its nodes"
 PATIENCE = 30.0  # seconds without room for a worker, after which that is said
 
 
@@ -109,14 +110,17 @@ def _cluster(engine: Engine) -> Iterator[Any]:
         if not engine.address:
             settings = {"address": "local", "include_dashboard": False, "object_store_memory": STORE}
             settings |= {"num_cpus": engine.workers} if engine.workers else {}
+        answered = False
         try:
-            _check_answers(engine.address)
+            answered = _check_answers(engine.address)
             with _own_signals():
                 ray.init(log_to_driver=False, logging_level=logging.ERROR, configure_logging=False, **settings)
         except Exception as error:  # of a node that is slow to start it throws no other kind
             fix = "Start it with `ray start --head`, or leave the address out for a cluster of this machine alone."
             if not engine.address:
                 fix = "The machine may be too busy to start one: try again, or run without --engine ray."
+            if answered:  # Ray's exception does not tell a token that is missing from a port that is another's
+                fix = f"Is it one of Ray {ray.__version__}? If it has a token, set {TOKEN} (docs/scale.md)."
             raise InputError("address", "a Ray cluster that answers", first_line(error), fix) from error
     try:
         yield ray
@@ -125,11 +129,13 @@ def _cluster(engine: Engine) -> Iterator[Any]:
             ray.shutdown()
 
 
-def _check_answers(address: str) -> None:
-    """Knock at HOST:PORT before Ray does, which would go on knocking for minutes."""
+def _check_answers(address: str) -> bool:
+    """Knock at HOST:PORT before Ray does, which would go on knocking for minutes; False where it is no HOST:PORT."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if colon and port.isdecimal() and int(port) < 2**16:
         socket.create_connection((host, int(port)), timeout=KNOCK).close()
+        return True
+    return False
 
 
 @contextmanager

@@ -49,8 +49,12 @@ def caption_folder(
     again: bool = False,
     done: Callable[[Captioned], None] = lambda made: None,
     engine: Engine = HERE,
+    gpu: bool = False,
 ) -> list[Captioned]:
-    """Captions for the clips that have none (or for all, `again`), into captions.json beside the data as they come."""
+    """Captions for the clips that have none (or for all, `again`), into captions.json beside the data as they come.
+
+    A capture that is cut into clips has the caption of its first under its own name, for clips of another length.
+    """
     path = source.folder / FILE
     captions: dict[str, str] = read_json(path) if is_file(path) else {}
     waiting = [record for record in source.records if again or not record.caption]
@@ -64,10 +68,23 @@ def caption_folder(
             _write(path, captions)
         done(one)
 
-    found = run_jobs(waiting, partial(_worker, open_captioner), engine, done=heard, lost=_lost)
+    found = run_jobs(waiting, partial(_worker, open_captioner), engine, done=heard, lost=_lost, gpu=gpu)
     if waiting:
-        _write(path, captions)
+        captures = _of_captures(waiting, found)
+        _write(path, captions | captures if again else captures | captions)
     return found
+
+
+def _of_captures(records: list[AnyRecord], found: list[Captioned]) -> dict[str, str]:
+    """The caption of each capture's first clip: a capture is a source that its clips' names begin with.
+
+    Not written before all is done: a clip that has its capture's caption no longer waits for its own.
+    """
+    first: dict[str, str] = {}
+    for record, one in zip(records, found, strict=True):
+        if one.caption and record.source and record.id.startswith(f"{record.source}-"):
+            first.setdefault(record.source, one.caption)
+    return first
 
 
 def _write(path: Path, captions: dict[str, str]) -> None:

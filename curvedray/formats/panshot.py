@@ -84,7 +84,8 @@ def read(
     if near_depths is not None:
         near_depth = _near_depth(Source.open(Path(near_depths)), clip, source.path.stem)
     if near_depth is None:
-        note(f"{source.name}: no near distance, so the unit is not known. Say near_depth= or near_depths=.")
+        if not source.given.unit_said:
+            note(f"{source.name}: no near distance, so the unit is not known. Say near_depth= or near_depths=.")
         return cameras
     return cameras.scaled(near_depth)
 

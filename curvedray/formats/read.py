@@ -55,7 +55,8 @@ def read_cameras(
     """
     said = {"lens": lens, "size": size, "unit": unit, "fps": fps, "first_frames": first_frames}
     check_options("every format", GENERAL, said)
-    given = Given(lens, None if size is None else checked_size(size), mirrored_world, lens_needed, first_frames)
+    pixels = None if size is None else checked_size(size)
+    given = Given(lens, pixels, mirrored_world, lens_needed, first_frames, unit_said=unit is not None)
     cameras = read_source(Source.open(Path(path), given), format, options)
     if unit is not None and unit not in get_args(Unit):
         raise InputError("unit", " or ".join(get_args(Unit)), unit)

@@ -33,6 +33,7 @@ class Given:
     mirrored_world: bool = False  # the file's world is left-handed
     lens_needed: bool = False  # a file without a lens is refused, instead of read with a usual one and a note
     first_frames: int | None = None  # how many frames are wanted, from the first
+    unit_said: bool = False  # the caller knows the unit, and needs no note that the file does not tell it
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,7 @@ def embedded_backbone_longer() -> Recipe:
 
 
 def second_beginnings() -> Recipe:
-    """The model of the second world, at first mostly on the beginnings of clips, which cost a sixth of whole ones.
+    """The second world's model, mostly on the beginnings of clips: they cost a sixth.
 
     At a constant rate, so that it can be made longer; noise levels are drawn as a sampler visits them.
     """
@@ -125,7 +125,7 @@ def second_beginnings() -> Recipe:
 
 
 def second_backbone() -> Recipe:
-    """The model of the second world, on whole clips, from the weights of `second_beginnings`."""
+    """The second world's model on whole clips, after `second_beginnings`."""
     return replace(second_beginnings(), name="second_backbone", steps=6000, decay="linear", beginnings=())
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from curvedray.data.cache import broken_shards
 from curvedray.data.clips import ClipSource, HeldOut
 from curvedray.data.sources import check_source, open_clips, open_held_out, video_shape
 from curvedray.models.interface import VideoModel
@@ -80,9 +81,13 @@ class Run:
             wait=process.wait,
             tick=tick,
         )
-        if report is not None and report.skipped:
-            say(f"{len(report.skipped)} clips were left out; the first: {': '.join(report.skipped[0])}")
+        broken = broken_shards(clips)
+        skipped = [] if report is None else [one for one in report.skipped if one not in broken]
+        if skipped:
+            say(f"{len(skipped)} clips were left out; the first: {': '.join(skipped[0])}")
         if process.is_first:
+            for name, reason in broken:
+                say(f"shard {name} was left out, or a part of it: {reason}")
             check_targets(recipe, clips, say)
         held_out = None
         for rank in range(process.count if process.shards else 1):  # one at a time: they share a cache

@@ -201,6 +201,42 @@ def test_panshot_as_released(tmp_path):
     assert "a near depth of xyz-2" in list(check_clips(FolderFootage(tmp_path)))[2].problems[0]
 
 
+def test_a_sound_panshot_is_read_without_a_note_and_a_broken_part_of_it_is_named(tmp_path, caplog):
+    originals.panshot(tmp_path, truth(far=1.0))
+    assert len([FolderFootage(tmp_path)[i] for i in range(4)]) == 4
+    assert not caplog.records
+    (tmp_path / "PanShot" / "meta-test" / "xyz-2.json").write_text('[{"videos": [')
+    source = FolderFootage(tmp_path)
+    assert [source.name_of(i) for i in range(len(source))] == ["abc-1-0", "abc-1-1", "xyz-2"]
+    assert "xyz-2.json" in list(check_clips(source))[2].problems[0]
+    (tmp_path / "PanShot" / "meta-test" / "xyz-2.json").write_text('[{"videos": 3}]')
+    assert "xyz-2.json" in list(check_clips(FolderFootage(tmp_path)))[2].problems[0]
+
+
+def test_a_phones_video_with_a_missing_frame_is_named_and_its_other_clips_are_used(tmp_path):
+    originals.scannetpp_iphone(tmp_path, truth())
+    shape = FolderFootage(tmp_path, frames=2)[1].video.shape
+    frames = sorted(tmp_path.rglob("rgb/*.png"))
+    frames[1].unlink()
+    source = FolderFootage(tmp_path, frames=2)
+    with pytest.raises(InputError, match=f"none between {frames[0].name} and {frames[2].name}"):
+        source[0]
+    assert source[1].video.shape == shape
+    for every_second in frames[3::2]:
+        every_second.unlink()  # as people keep them: every second frame is no gap
+    assert FolderFootage(tmp_path, frames=2)[0].video.shape == shape
+
+
+def test_a_disk_is_looked_through_only_as_far_as_data_sets_go(tmp_path):
+    request = {"pose_path": "poses/a.npy", "x_fov": 90, "xi": 0.5, "caption": "a street"}
+    deep = tmp_path.joinpath(*"abcdef")
+    (deep / "poses").mkdir(parents=True)
+    (deep / "requests.json").write_text(json.dumps(request))
+    with pytest.raises(InputError, match="none of them"):
+        FolderFootage(tmp_path)
+    assert FolderFootage(tmp_path.joinpath(*"abc")).layout == "panshot"
+
+
 def test_davis_has_frames_masks_and_a_split_and_asks_for_cameras(tmp_path):
     originals.davis(tmp_path)
     source = FolderFootage(tmp_path)

@@ -10,14 +10,17 @@ import torch
 import webdataset as wds
 from tiny import TinyFootage, TinyModel
 
-from curvedray.data.cache import CachedClips, build_cache
+from curvedray.data.cache import CachedClips, broken_shards, build_cache
 from curvedray.data.clips import Skipped, VideoShape, clip_at, clips_except
 from curvedray.data.folders import FolderFootage, write_folder
 from curvedray.data.shards import ShardedClips, pack_cache, stream_order
 from curvedray.data.sources import Data, open_clips, open_held_out
-from curvedray.data.tars import open_shards
+from curvedray.data.tars import open_shards, tar_places
 from curvedray.data.webdataset import ShardFootage, pack_footage
 from curvedray.errors import InputError
+from curvedray.training.recipe import changed
+from curvedray.training.recipes import recipe
+from curvedray.training.run import Run
 
 SHAPE = VideoShape(9, 32, 48)
 
@@ -121,6 +124,84 @@ def test_a_tar_without_an_index_is_read_up_to_where_it_is_torn(shards):
     assert 3 < len(found.samples) < 6
 
 
+@pytest.mark.parametrize("where", ["between files", "in a header", "in a file", "in the next sample", "in its end"])
+def test_a_torn_sample_is_left_out_and_a_whole_one_is_not(tmp_path, where):
+    """Regression: a sample whose map lay beyond the tear was used without it; between files nobody saw the tear."""
+    endings = ("mp4", "cameras.json", "radial.npz")
+    with tarfile.open(tmp_path / "a.tar", "w") as tar:
+        for name in [f"{key}.{ending}" for key in ("one", "two", "three") for ending in endings]:
+            entry = tarfile.TarInfo(name)
+            entry.size = 700
+            tar.addfile(entry, io.BytesIO(b"x" * 700))
+    cuts = {"between files": (5, 0), "in a header": (5, 100), "in a file": (5, 900), "in the next sample": (6, 600)}
+    content = (tmp_path / "a.tar").read_bytes()
+    place, more = cuts.get(where, (8, 512 + 1024 + 512))  # the last: a block of zeros is there, and no more
+    (tmp_path / "a.tar").write_bytes(content[: place * (512 + 1024) + more])  # a header, and the file in two blocks
+    with (tmp_path / "a.tar").open("rb") as file:
+        _, torn = tar_places(file)
+    found = open_shards(str(tmp_path))
+    assert found is not None
+    kept = {"in the next sample": ["one", "two"], "in its end": ["one", "two", "three"]}.get(where, ["one"])
+    assert [sample.key for sample in found.samples] == kept
+    assert all(set(sample.files) == set(endings) for sample in found.samples)
+    assert bool(torn) == bool(found.broken) == (where != "in its end")
+
+
+def test_a_tar_that_cannot_be_opened_is_passed_over(shards, tmp_path):
+    """Regression: without an index one link to nothing refused the whole set."""
+    (shards / "index.json").unlink()
+    (shards / "000003.tar").symlink_to(tmp_path / "gone.tar")
+    (shards / "000004.tar").mkdir()
+    clips = ShardedClips(str(shards))
+    assert len(clips) == 7
+    assert [name for name, _ in clips.broken] == ["000003.tar", "000004.tar"]
+    for path in sorted(shards.glob("*.tar"))[:3]:
+        path.unlink()
+    with pytest.raises(InputError, match=r"a shard that can be read, got none of 2; 000003.tar: "):
+        ShardedClips(str(shards))
+
+
+@pytest.mark.parametrize("cache", ["auto", "off"])
+def test_broken_shards_are_said_when_training_starts(made, footage, tmp_path, cache):
+    """Regression: nothing but a line on standard error told that a part of the set was gone."""
+    pack_footage(FolderFootage(footage / "clips"), tmp_path / "of footage", 1)
+    shutil.copytree(made / "shards", tmp_path / "encoded")
+    for kind in ("of footage", "encoded"):
+        (tmp_path / kind / "000001.tar").unlink()
+        data = Data(str(tmp_path / kind), frames=9, height=32, width=48, cache=cache)
+        clips, report = open_clips(data, TinyModel(), tmp_path / cache, held_out=1)
+        ((name, reason),) = broken_shards(clips)
+        assert (name, "it is not there" in reason) == ("000001.tar", True)
+        assert report is None or (name, reason) in report.skipped
+    said: list[str] = []
+    changes = {"model": "random", "data.source": str(tmp_path / "of footage"), "data.cache": cache}
+    shape = {"data.frames": 9, "data.height": 32, "data.width": 48, "every.validate": 0}
+    run = Run.prepare(changed(recipe("quick"), {**changes, **shape}), tmp_path / f"run {cache}")
+    run.open_clips(say=said.append)
+    assert sum("shard 000001.tar was left out" in line for line in said) == 1
+    assert not any("clips were left out" in line for line in said)
+
+
+def test_shards_are_read_from_inside_a_zip(made, tmp_path):
+    """Regression: a zip was closed as soon as a shard in it had been opened."""
+    shutil.make_archive(str(tmp_path / "packed"), "zip", made / "shards")
+    near, far = ShardedClips(str(made / "shards")), ShardedClips(f"zip://::file://{tmp_path}/packed.zip")
+    assert [far[i].id for i in range(7)] == [near[i].id for i in range(7)]
+    assert torch.equal(far[0].latents, near[0].latents)
+
+
+@pytest.mark.parametrize(("address", "package"), [("s3://nobody/x", "s3fs"), ("gs://nobody/x", "gcsfs")])
+def test_an_address_whose_package_is_missing_is_one_sentence(monkeypatch, address, package):
+    """Regression: an ImportError from inside fsspec."""
+
+    def refuse(address):
+        raise ImportError("Install it to access that")
+
+    monkeypatch.setattr("fsspec.core.url_to_fs", refuse)
+    with pytest.raises(InputError, match=rf"Install it to access that\. Run: pip install {package}"):
+        ShardedClips(address)
+
+
 def test_shards_stream_from_any_address(made):
     import fsspec
 
@@ -179,6 +260,19 @@ def test_a_packed_folder_is_the_folder(footage, tmp_path):
         assert theirs.radial is not None
         assert torch.equal(ours.radial.radius, theirs.radial.radius)
     assert pack_footage(source, tmp_path / "shards", 2).made == 0
+
+
+def test_clips_none_of_which_can_be_packed_are_refused_and_nothing_is_written(footage, tmp_path):
+    """Regression: an empty shard, and success. And a shard all of whose clips are wrong is not written."""
+    table = (footage / "clips" / "metadata.csv").read_text().splitlines()
+    (tmp_path / "clips").mkdir()
+    (tmp_path / "clips" / "metadata.csv").write_text("\n".join([table[0], table[-1]]) + "\n")
+    with pytest.raises(InputError, match=r"some that can be packed, got none of 1; the first: clip gone"):
+        pack_footage(FolderFootage(tmp_path / "clips"), tmp_path / "shards")
+    assert not (tmp_path / "shards").exists()
+    report = pack_footage(FolderFootage(footage / "clips"), tmp_path / "shards", 3)
+    assert (report.clips, report.shards, len(report.skipped)) == (3, 1, 1)
+    assert [path.name for path in (tmp_path / "shards").glob("*.tar")] == ["000000.tar"]
 
 
 def test_shards_of_others_need_a_video_a_camera_file_and_a_caption(footage, tmp_path):

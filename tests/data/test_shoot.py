@@ -11,6 +11,7 @@ import torch
 
 from curvedray.bench.harness import threads
 from curvedray.cameras import Cameras, Lens
+from curvedray.cameras.sphere import CUBES, FACES, places_of
 from curvedray.data.check import report_on
 from curvedray.data.clips import VideoShape
 from curvedray.data.example_panoramas import write_panoramas
@@ -88,6 +89,50 @@ def test_a_clip_is_the_direct_rendering_from_where_the_track_was(panoramas, tmp_
         small = render(now, replace(cameras[[frame]], lens=cameras.lens.resized(24, 16)), samples=1)
         both = valid[frame] & small.valid[0]
         assert (radius[frame] / small.radius[0] - 1).abs()[both].median() < 0.01
+
+
+@pytest.mark.parametrize("projection", list(CUBES))
+def test_a_clip_of_a_cube_is_the_direct_rendering(tmp_path, projection):
+    """Six faces, each rendered exactly, in every way that cubes are laid out."""
+    court, side = scene(3).scene, 96
+    lens, places = Lens.from_fov(90.0, 0.0, side, side), places_of(projection)
+    rows, cols = len(CUBES[projection]), len(CUBES[projection][0].split())
+    cube = torch.zeros(rows * side, cols * side, 3, dtype=torch.uint8)
+    for name, (row, col) in places.items():
+        pose = torch.eye(4)
+        pose[:3, :3] = torch.tensor(FACES[name], dtype=torch.float32).T
+        face = render(court.at(0.0), Cameras(lens, pose[None], "metric")).frames[0]
+        cube[row * side : (row + 1) * side, col * side : (col + 1) * side] = face
+    write_png(cube, tmp_path / "cube.png")
+    (panorama,) = find_panoramas(tmp_path / "cube.png", projection)
+    shot = taken(panorama, tmp_path / "out", lenses=["fisheye-150"], moves=["pan left 90deg and tilt up 30deg"])
+    assert not shot.failure
+    cameras = read_cameras(tmp_path / "out" / shot.row["cameras"])
+    video = read_video(tmp_path / "out" / shot.row["video"]).frames.float()
+    for frame in (0, 3):
+        direct = render(court.at(0.0), cameras[[frame]]).frames[0].float()
+        assert (direct - video[frame]).abs().mean() < 4  # of coarse faces, compressed
+
+
+def test_clips_that_end_before_a_video_is_torn_are_taken(panoramas, tmp_path, monkeypatch):
+    """They are filmed in one pass with those that reach into the torn part, and do not fail with them."""
+    whole = Panorama.frames
+
+    def torn(self, first, count):
+        for number, frame in enumerate(whole(self, first, count), first):
+            if number == 5:
+                raise InputError("court", "a video that can be decoded", "rubbish at frame 5")
+            yield frame
+
+    monkeypatch.setattr(Panorama, "frames", torn)
+    jobs = [
+        replace(plan_shots(find_panoramas(panoramas)[:1], 1, tmp_path, SHAPE)[0], id=f"clip-{start}", start=start)
+        for start in (0.0, 0.99)
+    ]
+    early, late = shoot_clips(jobs)
+    assert (early.failure, late.row) == ("", None)
+    assert "rubbish at frame 5" in late.failure
+    assert read_video(tmp_path / early.row["video"]).frames.shape == (4, 64, 96, 3)
 
 
 def test_the_horizon_is_kept_whatever_the_panorama_does(tmp_path):

@@ -1,16 +1,24 @@
 """A real Ray cluster on this machine: several workers, some of which are killed in the middle of their work."""
 
 import os
+import shutil
 import signal
+import socket
+import subprocess
+import sys
+import tempfile
 import threading
 import time
+import uuid
 from functools import partial
 from pathlib import Path
 
 import pytest
 import ray
 from ray_jobs import open_broken, open_deadly, open_refusing, open_squares, open_warning
+from tiny import TinyFootage
 
+from curvedray.data.folders import write_folder
 from curvedray.engine import HERE, Engine, run_jobs
 from curvedray.errors import InputError
 
@@ -138,3 +146,48 @@ def test_an_address_where_nobody_is_is_one_sentence():
     ray.shutdown()
     with pytest.raises(InputError, match="a Ray cluster that answers"):
         run_jobs([1], open_broken, Engine("ray", address="127.0.0.1:1"))
+
+
+@pytest.fixture
+def guarded():
+    """`ray start --head` with a token, on loopback: its address, and the environment of those it lets in."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # a socket's path is short
+    outside = {key: value for key, value in os.environ.items() if not key.startswith("RAY_AUTH")}
+    outside |= {"HOME": folder, "RAY_USAGE_STATS_ENABLED": "0"}  # where no token lies
+    inside = outside | {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": uuid.uuid4().hex}
+    words = ["--head", "--block", "--node-ip-address=127.0.0.1", f"--port={port}", "--num-cpus=1"]
+    words += [f"--object-store-memory={SMALL['object_store_memory']}", "--include-dashboard=false"]
+    words += [f"--temp-dir={folder}/ray"]
+    start = [sys.executable, "-c", "from ray.scripts.scripts import main; main()", "start", *words]
+    with open(f"{folder}/said", "w") as said:
+        head = subprocess.Popen(start, env=inside, stdout=said, stderr=said)
+    try:
+        while "Ray runtime started" not in Path(folder, "said").read_text():
+            assert head.poll() is None, Path(folder, "said").read_text()
+            time.sleep(0.2)
+        yield f"127.0.0.1:{port}", outside, inside
+    finally:
+        head.terminate()
+        head.wait(60)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_a_cluster_with_a_token_lets_in_who_has_it_and_the_others_are_told(guarded, tmp_path):
+    """Regression: without the token, `Start it with ray start --head` was said of a cluster that ran."""
+    address, outside, inside = guarded
+    write_folder(TinyFootage(2), tmp_path / "clips")
+    words = ["data", "shard", "clips", "-o", "shards", "--engine", "ray", "--address", address]
+
+    def curvedray(environment):
+        command = [sys.executable, "-m", "curvedray", *words]
+        return subprocess.run(command, env=environment, cwd=tmp_path, text=True, capture_output=True, timeout=200)
+
+    refused = curvedray(outside)
+    assert refused.returncode == 2
+    assert "If it has a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN" in " ".join(refused.stderr.split())
+    done = curvedray(inside)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "shards" / "index.json").is_file()

@@ -64,7 +64,9 @@ def as_one_process(out, whole):
     assert gradient == pytest.approx(one_gradient, rel=1e-4)
     many, one = weights(out), weights(whole)
     for name in one:
-        torch.testing.assert_close(many[name], one[name], rtol=1e-2, atol=2e-3)
+        # Attention does not see what all keys share: that bias's gradient is rounding, which Adam makes a step of.
+        if not name.endswith("k_proj.bias"):
+            torch.testing.assert_close(many[name], one[name], rtol=1e-2, atol=2e-3)
 
 
 @pytest.mark.slow

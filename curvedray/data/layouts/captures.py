@@ -1,16 +1,15 @@
 """Captures of places, cut into clips: nerfstudio's transforms.json (DL3DV has them) and COLMAP's models and images."""
 
-import os
 from pathlib import Path
 
 from curvedray.data.labels import split_of_name
+from curvedray.data.layouts.below import folders_below
 from curvedray.data.records import AnyRecord, ClipRecord, FaultyRecord, FileCameras, clip_id, windows
 from curvedray.errors import InputError
 from curvedray.formats.image_names import colmap_images, nerfstudio_images
 
 SMALLER = ("", "_2", "_4", "_8", "_16")  # images_4 holds every image at a quarter of its size
 PASSED_OVER = ("nerfstudio", "gaussian_splat", "sparse", "colmap", "dslr", "0")  # folders that name no scene
-DEPTH = 4  # folders down to which captures are looked for: DL3DV-10K/1K/SCENE/nerfstudio/transforms.json
 
 
 def nerfstudio_records(folder: Path, frames: int | None) -> list[AnyRecord]:
@@ -82,17 +81,4 @@ def _images_of(home: Path) -> bool:
 
 def _below(folder: Path, name: str) -> list[Path]:
     """Files of a name, not farther down than a scene lies: a scene's images need not be listed for it."""
-    level, found = [folder], [folder / name]
-    for _ in range(DEPTH):
-        level = [i for path in level for i in _folders(path)]
-        found += [path / name for path in level]
-    return sorted(path for path in found if path.is_file())
-
-
-def _folders(path: Path) -> list[Path]:
-    """Of a million images, none is asked what it is: the listing says so, and a question per file takes minutes."""
-    try:
-        with os.scandir(path) as entries:
-            return [Path(i.path) for i in entries if not i.name.startswith((".", "images")) and i.is_dir()]
-    except OSError:
-        return []
+    return sorted(path for place in folders_below(folder, ("images",)) if (path := place / name).is_file())

@@ -5,7 +5,7 @@ JPEGImages/480p/SEQUENCE/00000.jpg, Annotations/480p/SEQUENCE/00000.png, ImageSe
 
 from pathlib import Path
 
-from curvedray.data.records import AnyRecord, ClipRecord, FaultyRecord, cameras_beside, image_files
+from curvedray.data.records import AnyRecord, ClipRecord, FaultyRecord, image_files, posed_cameras
 from curvedray.data.tables import named_captions
 from curvedray.errors import InputError
 from curvedray.inputs import is_file, read_text
@@ -35,7 +35,7 @@ def davis_records(folder: Path, frames: int | None) -> list[AnyRecord]:
             ClipRecord(
                 name,
                 tuple(pictures),
-                cameras_beside(folder / "cameras" / f"{name}.json"),
+                posed_cameras(folder / "cameras" / f"{name}.json"),
                 captions.get(name, ""),
                 moving=masks if all(map(is_file, masks)) else (),
                 split=splits.get(name, ""),

@@ -14,6 +14,7 @@ from curvedray.data.records import (
     NoCameras,
     clip_id,
     image_files,
+    posed_cameras,
     windows,
 )
 from curvedray.data.tables import named_captions
@@ -24,21 +25,30 @@ CAMERAS = ("cameras.json", "cameras.txt", "cameras.npz", "cameras.npy", "cameras
 
 def frames_records(folder: Path, frames: int | None) -> list[AnyRecord]:
     """A folder of images is a clip where a camera file belongs to it, or where any of the others has one."""
+    records = image_records(folder, frames)
+    known = any(isinstance(one, ClipRecord) and type(one.cameras) is not NoCameras for one in records)
+    return records if known else []
+
+
+def image_records(folder: Path, frames: int | None) -> list[AnyRecord]:
+    """Every folder of images, whether or not anything is known of its cameras."""
     captions = named_captions(folder / "captions.json")
-    found = [(place, _cameras_of(place)) for place in sorted(_image_folders(folder))]
-    if not any(cameras for _, cameras in found):
-        return []
     records: list[AnyRecord] = []
-    for place, cameras in found:
+    for place in sorted(_image_folders(folder)):
         name = clip_id(*place.relative_to(folder).parts) or folder.resolve().name
         try:
             pictures = image_files(place)
         except InputError as error:
             records.append(FaultyRecord(name, error))
             continue
+        cameras = _cameras_of(place)
         cut = windows(len(pictures), frames)
         for part in cut:
-            chosen = FileCameras(cameras, None, tuple(part)) if cameras else NoCameras(place / CAMERAS[0])
+            chosen = (
+                FileCameras(cameras, None, tuple(part), pictures=len(pictures))
+                if cameras
+                else posed_cameras(place / CAMERAS[0])
+            )
             own = name if len(cut) == 1 else f"{name}-{part[0]:05d}"
             shown = tuple(pictures[i] for i in part)
             records.append(ClipRecord(own, shown, chosen, captions.get(place.name, ""), source=name))

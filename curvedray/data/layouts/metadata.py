@@ -53,6 +53,8 @@ def record_of_row(row: Row, where: str, folder: Path) -> Record:
         raise InputError(f"{where}: near", "a positive number", row["near"])
     if row.get("split", "") not in ("", "train", *HELD_OUT):
         raise InputError(f"{where}: split", "train, val or test", row["split"])
+    if row.get("poses", "") not in ("", "first"):
+        raise InputError(f"{where}: poses", "first, or nothing", row["poses"])
     if row.get("unit") not in (None, *get_args(Unit)):
         raise InputError(f"{where}: unit", " or ".join(get_args(Unit)), row["unit"])
     for name in PATHS:

@@ -5,7 +5,7 @@ miradata_*.csv with file_path and dense_caption (or short_caption) for each clip
 
 from pathlib import Path
 
-from curvedray.data.records import AnyRecord, ClipRecord, FaultyRecord, cameras_beside
+from curvedray.data.records import AnyRecord, ClipRecord, FaultyRecord, posed_cameras
 from curvedray.data.tables import table_rows, text_value
 from curvedray.errors import InputError
 
@@ -27,7 +27,7 @@ def miradata_records(folder: Path, frames: int | None) -> list[AnyRecord]:
                 if not video.is_file():
                     continue
                 caption = next((row[name] for name in CAPTIONS if row.get(name)), "")
-                cameras = cameras_beside(folder / "cameras" / f"{video.stem}.json")
+                cameras = posed_cameras(folder / "cameras" / f"{video.stem}.json")
                 source = str(row.get("video_id") or row.get("video_url") or video.stem)
                 records.append(ClipRecord(video.stem, video, cameras, caption, source=source))
             except InputError as error:

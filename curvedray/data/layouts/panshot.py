@@ -3,11 +3,13 @@
 from pathlib import Path
 
 from curvedray.data.labels import split_of_name
+from curvedray.data.layouts.below import files_below
 from curvedray.data.layouts.realestate import VIDEOS
 from curvedray.data.records import AnyRecord, FaultyRecord, Record
-from curvedray.data.tables import loose_rows, number_value, table_rows, text_value
+from curvedray.data.tables import Row, loose_rows, number_value, table_rows, text_value
 from curvedray.errors import InputError
 from curvedray.formats.panshot import near_distances
+from curvedray.inputs import read_bytes, read_json, reading
 
 
 def panshot_records(folder: Path, frames: int | None) -> list[AnyRecord]:
@@ -34,7 +36,12 @@ def _released(folder: Path, split: str) -> list[AnyRecord]:
             break
     records: list[AnyRecord] = []
     for meta in sorted((root / f"meta-{split}").glob("*.json")):
-        for number, row in enumerate([i for match in loose_rows(meta) for i in match.get("videos", [])], 1):
+        try:
+            rows = _videos_of(meta)
+        except InputError as error:
+            records.append(FaultyRecord(meta.stem, error, split))
+            continue
+        for number, row in enumerate(rows, 1):
             where = f"{meta.name} video {number}"
             try:
                 name = text_value(row.get("video"), f"{where}: video")
@@ -52,6 +59,7 @@ def _released(folder: Path, split: str) -> list[AnyRecord]:
                     name,
                     "panshot",
                     near=depths[meta.stem],
+                    unit="arbitrary",  # of the poses, and near depths are in it
                     hfov=number_value(row.get("x_fov"), f"{where}: x_fov"),
                     xi=number_value(row.get("xi", 0.0), f"{where}: xi"),
                     split=split,
@@ -64,6 +72,14 @@ def _released(folder: Path, split: str) -> list[AnyRecord]:
     return records
 
 
+def _videos_of(meta: Path) -> list[Row]:
+    """The videos that were taken of a clip of PanFlow: an object with a list of them, or a list of such objects."""
+    stored = read_json(meta, "an object with `videos`, or a list of such")
+    matches = stored if isinstance(stored, list) else [stored]
+    with reading(str(meta), "objects with a list `videos`"):
+        return [dict(video) for match in matches for video in match.get("videos", [])]
+
+
 def _requested(folder: Path) -> list[AnyRecord]:
     """Requests (.json or .jsonl with x_fov, xi, caption, pose_path), poses, near_plane_depth-*.jsonl, videos.
 
@@ -71,16 +87,18 @@ def _requested(folder: Path) -> list[AnyRecord]:
     RealEstate10K's text. Poses keep their own unit, and near depths are in it. The split is that of the file names:
     requests or near depths that end in -test or -val are held out.
     """
-    requests = [path for path in sorted(folder.rglob("*.json*")) if not path.name.startswith("near_plane_depth")]
+    below = files_below(folder, (".json", ".jsonl", *VIDEOS))
+    depth_files = [i for i in below if i.name.startswith("near_plane_depth-") and i.suffix == ".jsonl"]
+    requests = [i for i in below if i.suffix in (".json", ".jsonl") and i not in depth_files and _may_request(i)]
     found = [(row, split_of_name(path)) for path in requests for row in loose_rows(path)]
     rows = [(row, split) for row, split in found if {"pose_path", "x_fov"} <= set(row)]
     near: dict[str, float] = {}
     splits: dict[str, str] = {}
-    for path in sorted(folder.rglob("near_plane_depth-*.jsonl")) if rows else ():
+    for path in depth_files if rows else ():
         depths = near_distances(path)
         near |= depths
         splits |= dict.fromkeys(depths, split_of_name(path))
-    videos = {path.stem: path for path in sorted(folder.rglob("*")) if path.suffix.lower() in VIDEOS}
+    videos = {path.stem: path for path in below if path.suffix.lower() in VIDEOS}
     records: list[AnyRecord] = []
     for number, (row, split) in enumerate(rows, 1):
         where = f"request {number}"
@@ -95,12 +113,23 @@ def _requested(folder: Path) -> list[AnyRecord]:
                 poses.stem,
                 "panshot" if poses.suffix.lower() == ".npy" else "realestate10k",
                 near=near.get(own),
+                unit="arbitrary",
                 hfov=number_value(row["x_fov"], f"{where}: x_fov"),
                 xi=number_value(row.get("xi", 0.0), f"{where}: xi"),
                 split=split or splits.get(own, ""),
+                poses="" if poses.suffix.lower() == ".npy" else "first",  # RealEstate10K's go on, as UCPE takes them
             )
         except InputError as error:
             records.append(FaultyRecord(where, error))
         else:
             records.append(record)
     return records
+
+
+def _may_request(path: Path) -> bool:
+    """Whether a file has the words of a request at all: a disk's other JSON is not parsed for them."""
+    try:
+        content = read_bytes(path)
+    except InputError:
+        return False
+    return b"pose_path" in content and b"x_fov" in content

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from curvedray.data.labels import SPLITS
+from curvedray.data.layouts.below import files_below
 from curvedray.data.records import AnyRecord, Record
 from curvedray.data.tables import named_captions
 
@@ -16,7 +17,8 @@ def realestate_records(folder: Path, frames: int | None) -> list[AnyRecord]:
     Captions are in `captions.json` by name, or in `captions/train.json` and `captions/test.json`. Clips whose text lies
     in a folder called test or val (`pose_files/test`, `test_poses`) are held out.
     """
-    videos = {path.stem: path for path in sorted(folder.rglob("*")) if path.suffix.lower() in VIDEOS}
+    below = files_below(folder, (".txt", *VIDEOS))
+    videos = {path.stem: path for path in below if path.suffix.lower() in VIDEOS}
     if not videos:
         return []
     captions = named_captions(folder / "captions.json")
@@ -24,8 +26,8 @@ def realestate_records(folder: Path, frames: int | None) -> list[AnyRecord]:
         captions |= named_captions(path)
     return [
         Record(videos[path.stem], path, captions.get(path.stem, ""), path.stem, "realestate10k", split=_split(path))
-        for path in sorted(folder.rglob("*.txt"))
-        if path.stem in videos
+        for path in below
+        if path.suffix == ".txt" and path.stem in videos
     ]
 
 

@@ -20,8 +20,10 @@ from curvedray.data.records import (
     DepthFrames,
     FaultyRecord,
     FileCameras,
+    gap_in,
     image_files,
     starting_near,
+    usual_step,
     windows,
 )
 from curvedray.errors import InputError
@@ -109,13 +111,19 @@ def _iphone(scene: Path, frames: int | None) -> list[AnyRecord]:
         raise InputError(f"{scene.name}-iphone", f"frames in {images}", "none", fix)
     entries = _entries(path, file_fingerprint(path))
     known = [file for file in image_files(images) if file.stem in entries]
+    usual = usual_step(known)
     records: list[AnyRecord] = []
     for part in windows(len(known), frames):
         chosen = [known[i] for i in part]
+        name = f"{scene.name}-iphone-{part[0]:05d}"
+        if gap := gap_in(chosen, usual):
+            fix = "Take the frames from rgb.mkv again, all of them or every n-th."
+            records.append(FaultyRecord(name, InputError(name, f"a picture every {usual} frames", gap, fix)))
+            continue
         depths = [scene / "iphone" / "depth" / f"{file.stem}.png" for file in chosen]
         records.append(
             ClipRecord(
-                f"{scene.name}-iphone-{part[0]:05d}",
+                name,
                 tuple(chosen),
                 PhoneCameras(path, tuple(file.stem for file in chosen)),
                 radial=DepthFrames.found(depths, MILLIMETRES),
