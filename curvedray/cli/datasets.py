@@ -21,6 +21,9 @@ def pose(
     output: Annotated[Path | None, typer.Option("-o", "--output", help="The folder of camera files.")] = None,
     lens: Annotated[str | None, typer.Option(help="The lens by name; else pinhole-65 is assumed, and said.")] = None,
     estimator: Annotated[str, typer.Option(help="colmap, or vipe where it is installed.")] = "colmap",
+    frames: Annotated[
+        int | None, typer.Option(min=1, max=100_000, help="How long the videos of MiraData are cut, as for training.")
+    ] = None,
     engine: EngineKind = None,
     address: Address = None,
     workers: Workers = None,
@@ -37,7 +40,7 @@ def pose(
     if estimator not in ("colmap", "vipe"):
         raise InputError("--estimator", "colmap or vipe", estimator)
     opened = make_estimator(estimator)
-    jobs, folder = find_pose_jobs(videos, output, lens)
+    jobs, folder = find_pose_jobs(videos, output, lens, frames)
     before = read_report(folder)
     found: list[Posed] = []
     with progress_bar("posing", shown=not as_json) as tick:

@@ -3,32 +3,27 @@
 A record that could not be made is kept as a `FaultyRecord`, so that the other clips can be used.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from jaxtyping import Bool, UInt8
-from torch import Tensor
 
 from curvedray.cameras import Cameras, Lens, Unit
 from curvedray.data.clips import Footage
 from curvedray.data.fingerprint import file_fingerprint, fingerprint
+from curvedray.data.pictures import PictureSource, read_masks, read_pictures
 from curvedray.errors import InputError
 from curvedray.files import plain_name
 from curvedray.formats import cameras_of_video, read_cameras
-from curvedray.inputs import is_folder, megabytes, read_json, reading
+from curvedray.inputs import read_json
 from curvedray.media.image import read_image
-from curvedray.media.video import LARGEST_DECODED, read_video
 from curvedray.radial.depth_files import read_frame
 from curvedray.radial.map import RadialMap, read_radial_map
 
-IMAGES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff")
 HELD_OUT = ("test", "val")
 MISSING = "Are poses missing, or is the file another video's?"
 PATHS, NUMBERS = ("video", "cameras", "radial"), ("near", "hfov", "xi")  # columns of other than plain text
@@ -112,15 +107,6 @@ class CameraSource(Protocol):
     def files(self) -> list[Path]:
         """What it reads, by which a change is noticed."""
         ...
-
-
-@runtime_checkable
-class PictureSource(Protocol):
-    """Frames that lie in no file of their own."""
-
-    def read(self) -> UInt8[Tensor, "t h w 3"]: ...
-
-    def files(self) -> list[Path]: ...
 
 
 @dataclass(frozen=True)
@@ -300,70 +286,6 @@ def starting_near(cameras: Cameras) -> Cameras:
     poses = cameras.world_from_camera.double().clone()
     poses[:, :3, 3] -= poses[0, :3, 3].clone()
     return Cameras(cameras.lens.to(torch.float32), poses.float(), cameras.unit, cameras.fps)
-
-
-# -- pictures
-
-
-def read_pictures(pictures: Path | Sequence[Path]) -> UInt8[Tensor, "t h w 3"]:
-    """The frames of a video, of a folder of images, or of images in order; all of one size."""
-    if isinstance(pictures, Path):
-        if not is_folder(pictures):
-            return read_video(pictures).frames
-        pictures = image_files(pictures)
-    first = read_image(pictures[0])
-    total = first.numel() * len(pictures)
-    if total > LARGEST_DECODED:
-        got = f"{len(pictures)} of {first.shape[1]} x {first.shape[0]}, {megabytes(total)}"
-        raise InputError("frames", f"at most {megabytes(LARGEST_DECODED)} of them in a clip", got, "Say --frames 81.")
-    frames = torch.empty(len(pictures), *first.shape, dtype=torch.uint8)
-    for index, file in enumerate(pictures):
-        frame = read_image(file) if index else first
-        if frame.shape != first.shape:
-            got = f"{frame.shape[1]} x {frame.shape[0]}"
-            raise InputError(str(file), f"a picture of {first.shape[1]} x {first.shape[0]}, as the first is", got)
-        frames[index] = frame
-    return frames
-
-
-def read_masks(files: Sequence[Path], width: int, height: int) -> Bool[Tensor, "t h w"]:
-    """What moves: every pixel of a mask that is not black."""
-    masks = torch.stack([(read_image(file) > 0).any(-1) for file in files])
-    if masks.shape[1:] != (height, width):
-        got = f"{masks.shape[2]} x {masks.shape[1]}"
-        raise InputError("masks", f"the frames' size, {width} x {height}", got)
-    return masks
-
-
-def image_files(folder: Path) -> list[Path]:
-    """The pictures of a folder in the order of the numbers in their names."""
-    from curvedray.formats.source import natural
-
-    with reading(str(folder), "a folder of images"):
-        found = [i for i in folder.iterdir() if i.suffix.lower() in IMAGES and not i.name.startswith(".")]
-    if not found:
-        raise InputError(str(folder), f"a folder of images ({', '.join(IMAGES)})", "none")
-    return sorted(found, key=lambda file: natural(file.name))
-
-
-def usual_step(files: Sequence[Path]) -> int:
-    """How far apart the numbers in pictures' names are, most of them: 1, or n where every n-th frame was kept."""
-    steps = np.diff([_number(file) for file in files])
-    values, counts = np.unique(steps[steps > 0], return_counts=True)
-    return int(values[counts.argmax()]) if len(values) else 1
-
-
-def gap_in(files: Sequence[Path], usual: int) -> str:
-    """Where pictures are missing between those that are there; nothing where none are."""
-    for before, after in pairwise(files):
-        if _number(after) - _number(before) != usual:
-            return f"none between {before.name} and {after.name}"
-    return ""
-
-
-def _number(file: Path) -> int:
-    digits = re.findall(r"\d+", file.stem)
-    return int(digits[-1]) if digits else 0
 
 
 def windows(count: int, frames: int | None) -> list[range]:

@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from jaxtyping import UInt8
+from torch import Tensor
 
 from curvedray.cameras import Cameras
 from curvedray.cameras.named_lenses import named_lens
@@ -24,16 +26,8 @@ from curvedray.data.fingerprint import file_fingerprint, fingerprint
 from curvedray.data.folders import FolderFootage
 from curvedray.data.layouts.frames import image_records
 from curvedray.data.layouts.metadata import write_table
-from curvedray.data.records import (
-    DROPPED,
-    ClipRecord,
-    FileCameras,
-    NoCameras,
-    dropped_file,
-    image_files,
-    read_masks,
-    read_pictures,
-)
+from curvedray.data.pictures import VideoPart, image_files, read_masks, read_pictures
+from curvedray.data.records import DROPPED, ClipRecord, FileCameras, NoCameras, dropped_file
 from curvedray.data.tables import table_rows
 from curvedray.data.tracks import camera_problems
 from curvedray.engine import HERE, Engine, run_jobs
@@ -54,6 +48,8 @@ REPORT = "poses.json"
 TOLD = ("frames", "confidence", "drop", "note", "key")  # of `Posed`, in the camera file itself
 COLUMNS = ("video", "cameras", "id")  # of the table of clips to keep
 ON_A_GPU = ("vipe",)  # COLMAP runs on processors, and must not wait for a card
+CUT = ("miradata",)  # layouts whose clips, cut from one video, have camera files of their own
+POSED = (Path, tuple, VideoPart)  # what a clip's pictures may be
 FEW, PAUSE = 1000, 10.0  # rows up to which the report is written after every clip; beyond, seconds between
 
 
@@ -62,16 +58,23 @@ class PoseJob:
     """One clip whose cameras are wanted. Plain values, so that a job can be sent to another process."""
 
     clip: str
-    pictures: Path | tuple[Path, ...]
+    pictures: Path | tuple[Path, ...] | VideoPart
     output: Path  # the camera file
     lens: str | None
     moving: tuple[Path, ...] = ()  # masks of what moves by itself, which tells nothing of the camera
     video: Path | None = None  # what a table calls the clip: its file, or the folder of its frames
 
     def key(self, estimator: Estimator) -> str:
-        files = [self.pictures] if isinstance(self.pictures, Path) else [*self.pictures]
+        pictures, part = self.pictures, list[int]()
+        if isinstance(pictures, VideoPart):
+            part = [pictures.first, pictures.count]
+            pictures = pictures.path
+        files = [pictures] if isinstance(pictures, Path) else [*pictures]
         made_of = [file_fingerprint(path) for path in (*files, *self.moving)]
-        return fingerprint(["pose-2", made_of, self.lens, estimator.name, estimator.version])
+        return fingerprint(["pose-2", made_of, *part, self.lens, estimator.name, estimator.version])
+
+    def read(self) -> UInt8[Tensor, "t h w 3"]:
+        return self.pictures.read() if isinstance(self.pictures, VideoPart) else read_pictures(self.pictures)
 
 
 @dataclass(frozen=True)
@@ -90,32 +93,37 @@ class Posed:
 # -- what there is to do
 
 
-def find_pose_jobs(path: Path, output: Path | None, lens: str | None) -> tuple[list[PoseJob], Path]:
+def find_pose_jobs(
+    path: Path, output: Path | None, lens: str | None, frames: int | None = None
+) -> tuple[list[PoseJob], Path]:
     """The clips of a video, a folder of videos or images, or a data set without cameras; and the report's folder.
 
-    Clips that were posed before are among them, to be told again; those that have cameras of their own are not.
+    `frames` cuts the long videos of a data set as they are cut when they are trained on. Clips that were posed before
+    are among them, to be told again; those that have cameras of their own are not.
     """
     if not is_folder(path):
         folder = output or path.parent
         return _of_videos(path, folder, "-cameras.json", lens), folder
     folder = output or path / "cameras"
-    clips, layout = _of_a_layout(path)
+    clips, layout = _of_a_layout(path, frames)
     if not clips and any(file.suffix.lower() in VIDEOS for file in path.iterdir()):
         return _of_videos(path, folder, ".json", lens), folder
     if not clips and not layout:
         layout, clips = "frames", [i for i in image_records(path, None) if isinstance(i, ClipRecord)]
         if not clips:
             image_files(path)  # which says what is expected
-    return [_of_clip(one, layout, output, lens) for one in clips if isinstance(one.pictures, Path | tuple)], folder
+    return [_of_clip(one, layout, output, lens) for one in clips if isinstance(one.pictures, POSED)], folder
 
 
 def _of_clip(clip: ClipRecord, layout: str, output: Path | None, lens: str | None) -> PoseJob:
     """Its camera file goes where the data set's reader looks for it, unless a folder was named."""
     pictures = clip.pictures
-    assert isinstance(pictures, Path | tuple)
+    assert isinstance(pictures, POSED)
     file = _camera_file(clip) if output is None else output / f"{plain_name(clip.id, 'id')}.json"
     assert file is not None
-    video = pictures if isinstance(pictures, Path) else pictures[0].parent if layout == "frames" else None
+    video = pictures if isinstance(pictures, Path) else None
+    if isinstance(pictures, tuple) and layout == "frames":
+        video = pictures[0].parent
     return PoseJob(clip.id, pictures, file, lens, clip.moving, video)
 
 
@@ -124,10 +132,12 @@ def _of_videos(path: Path, folder: Path, ending: str, lens: str | None) -> list[
     return [PoseJob(name, file, folder / f"{name}{ending}", lens, video=file) for name, file in found]
 
 
-def _of_a_layout(path: Path) -> tuple[list[ClipRecord], str]:
+def _of_a_layout(path: Path, frames: int | None) -> tuple[list[ClipRecord], str]:
     """The clips of a data set that have no cameras but those that were found out before, and its layout if known."""
     try:
         source = FolderFootage(path)
+        if source.layout in CUT:
+            source = FolderFootage(path, frames=frames)
     except InputError:
         return [], ""
     clips = [record for record in source.records if isinstance(record, ClipRecord)]
@@ -285,7 +295,7 @@ def pose_once(job: PoseJob, estimator: Estimator, before: dict[str, Posed], fold
             return written
     try:
         _check_own(job.output)
-        video = read_pictures(job.pictures)
+        video = job.read()
         height, width = video.shape[1:3]
         lens = named_lens(job.lens or ASSUMED, width, height)
         if job.moving and isinstance(estimator, Colmap):

@@ -16,13 +16,17 @@ from originals import CX, CY, DEPTH_HEIGHT, DEPTH_WIDTH, FRAMES, FX, FY, HEIGHT,
 
 from curvedray.cameras import Cameras, Lens, inverse_pose
 from curvedray.cameras.other_lens_models import Mei
+from curvedray.data import pictures
 from curvedray.data.check import check_clips
 from curvedray.data.clips import VideoShape, fitted
 from curvedray.data.folders import FolderFootage
 from curvedray.data.layouts import LAYOUTS
 from curvedray.data.layouts.captures import nerfstudio_records
 from curvedray.errors import InputError
+from curvedray.evaluate.estimators.colmap import Colmap
+from curvedray.evaluate.pose import find_pose_jobs
 from curvedray.formats import write_cameras
+from curvedray.media.video import read_video
 
 POINTS = np.array([[0.3, -0.2, 4.0], [-1.0, 0.5, 6.0], [0.0, 1.0, 9.0], [2.0, 0.1, 12.0]])
 # layout, how it is written, the name of its clip, and whether its world's vertical and unit are known
@@ -268,6 +272,31 @@ def test_miradata_lists_what_was_downloaded(tmp_path):
     cameras = Cameras(lens, torch.eye(4).repeat(FRAMES, 1, 1))
     write_cameras(cameras, tmp_path / "cameras" / "000000000007_0.json")
     assert FolderFootage(tmp_path)[0].video.shape[0] == FRAMES
+
+
+def test_long_videos_of_miradata_are_cut_and_no_more_is_decoded(tmp_path, monkeypatch):
+    originals.miradata(tmp_path)
+    whole = read_video(tmp_path / "clip_video" / "000000000" / "000000000007_0.mp4").frames
+    monkeypatch.setattr(pictures, "LARGEST_DECODED", 3 * whole[:2].numel() // 2)  # more than a part, less than all
+    monkeypatch.setattr(pictures, "read_video", None)
+    names = [f"000000000007_0-{first:05d}" for first in range(0, FRAMES - 1, 2)]
+    jobs, _ = find_pose_jobs(tmp_path, None, None, frames=2)
+    assert [job.clip for job in jobs] == names
+    assert len({job.key(Colmap()) for job in jobs}) == len(jobs)
+    lens = Lens.from_fov(70.0, 0.0, WIDTH, HEIGHT)
+    path = torch.eye(4).repeat(FRAMES, 1, 1)
+    path[:, 0, 3] = torch.arange(FRAMES)
+    for job in jobs:
+        write_cameras(Cameras(lens, path[:2]), job.output)
+    source = FolderFootage(tmp_path, frames=2)
+    assert [source.name_of(i) for i in range(len(source))] == names
+    assert len({source.fingerprint(i) for i in range(len(source))}) == len(names)
+    assert torch.equal(torch.cat([source[i].video for i in range(len(source))]), whole[: 2 * len(names)])
+    write_cameras(Cameras(lens, path), tmp_path / "cameras" / "000000000007_0.json")  # those of all of it count more
+    torch.testing.assert_close(FolderFootage(tmp_path, frames=2)[1].cameras.world_from_camera, path[:2])
+    monkeypatch.setattr(pictures, "LARGEST_DECODED", 10)
+    with pytest.raises(InputError, match="of them in a clip"):
+        FolderFootage(tmp_path, frames=2)[0]
 
 
 def test_realcams_pickled_metadata_is_never_opened(tmp_path):

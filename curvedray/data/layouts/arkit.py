@@ -22,7 +22,8 @@ from torch import Tensor
 from curvedray.cameras import Cameras, Lens, inverse_pose
 from curvedray.data.fingerprint import file_fingerprint
 from curvedray.data.labels import split_of_name
-from curvedray.data.records import AnyRecord, ClipRecord, DepthFrames, FaultyRecord, image_files, starting_near, windows
+from curvedray.data.pictures import image_files
+from curvedray.data.records import AnyRecord, ClipRecord, DepthFrames, FaultyRecord, starting_near, windows
 from curvedray.errors import InputError
 from curvedray.formats.build import Y_DOWN_FROM_Z_UP
 from curvedray.formats.source import Source

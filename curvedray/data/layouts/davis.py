@@ -5,7 +5,8 @@ JPEGImages/480p/SEQUENCE/00000.jpg, Annotations/480p/SEQUENCE/00000.png, ImageSe
 
 from pathlib import Path
 
-from curvedray.data.records import AnyRecord, ClipRecord, FaultyRecord, image_files, posed_cameras
+from curvedray.data.pictures import image_files
+from curvedray.data.records import AnyRecord, ClipRecord, FaultyRecord, posed_cameras
 from curvedray.data.tables import named_captions
 from curvedray.errors import InputError
 from curvedray.inputs import is_file, read_text

@@ -6,6 +6,7 @@ captions.json by name.
 
 from pathlib import Path
 
+from curvedray.data.pictures import image_files
 from curvedray.data.records import (
     AnyRecord,
     ClipRecord,
@@ -13,7 +14,6 @@ from curvedray.data.records import (
     FileCameras,
     NoCameras,
     clip_id,
-    image_files,
     posed_cameras,
     windows,
 )

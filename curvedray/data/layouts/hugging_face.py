@@ -19,7 +19,8 @@ from curvedray.cameras import Cameras
 from curvedray.data.fingerprint import file_fingerprint, fingerprint
 from curvedray.data.labels import SPLITS
 from curvedray.data.layouts.metadata import record_of_row
-from curvedray.data.records import AnyRecord, ClipRecord, FaultyRecord, read_pictures
+from curvedray.data.pictures import read_pictures
+from curvedray.data.records import AnyRecord, ClipRecord, FaultyRecord
 from curvedray.data.tables import number_value, text_value
 from curvedray.errors import InputError
 from curvedray.extras import needed

@@ -14,18 +14,8 @@ import torch
 
 from curvedray.cameras import Cameras, Lens
 from curvedray.data.fingerprint import file_fingerprint
-from curvedray.data.records import (
-    AnyRecord,
-    ClipRecord,
-    DepthFrames,
-    FaultyRecord,
-    FileCameras,
-    gap_in,
-    image_files,
-    starting_near,
-    usual_step,
-    windows,
-)
+from curvedray.data.pictures import gap_in, image_files, usual_step
+from curvedray.data.records import AnyRecord, ClipRecord, DepthFrames, FaultyRecord, FileCameras, starting_near, windows
 from curvedray.errors import InputError
 from curvedray.formats.build import Y_DOWN_FROM_Z_UP
 from curvedray.formats.image_names import nerfstudio_images
