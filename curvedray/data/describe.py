@@ -4,7 +4,7 @@ n clip
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from jaxtyping import UInt8
 from torch import Tensor
 
+from curvedray.data.cache import broken_shards
 from curvedray.data.check import ClipReport, report_on
 from curvedray.data.clips import FootageSource
 from curvedray.errors import InputError
@@ -86,6 +87,7 @@ def describe_set(
             thumbs.append((name, thumbnail(footage.video[len(footage.video) // 2])))
     tick(len(source), len(source))
     found = summary(rows)
+    found = replace(found, problems=(*found.problems, *broken_shards(source)))
     _write(folder, rows, thumbs, found)
     return found
 

@@ -10,6 +10,7 @@ from tiny import TinyFootage, footage
 from curvedray.data.describe import Described, describe_set, summary
 from curvedray.data.folders import FolderFootage, write_folder
 from curvedray.data.splits import write_splits
+from curvedray.data.webdataset import ShardFootage, pack_footage
 from curvedray.errors import InputError
 from curvedray.evaluate.caption import caption_folder, colour_name, estimated_caption, open_estimate
 from curvedray.media.histogram import histogram
@@ -25,6 +26,17 @@ def test_a_description_has_pictures_and_counts_what_cannot_be_read(tmp_path):
     for name in ("lens", "motion", "sheet"):
         assert f"{name}.png" in page
         assert read_image(tmp_path / "d" / f"{name}.png").float().std() > 1
+
+
+def test_a_shard_that_is_gone_is_a_problem_of_the_set(tmp_path):
+    write_folder(TinyFootage(2), tmp_path / "clips")
+    pack_footage(FolderFootage(tmp_path / "clips"), tmp_path / "shards", 1)
+    (tmp_path / "shards" / "000001.tar").unlink()
+    found = describe_set(ShardFootage(str(tmp_path / "shards")), tmp_path / "description")
+    assert found.clips == 1
+    ((name, reason),) = found.problems
+    assert (name, "it is not there" in reason) == ("000001.tar", True)
+    assert "000001.tar" in (tmp_path / "description" / "description.md").read_text()
 
 
 def test_the_odd_one_out_is_named_and_nobody_else():
