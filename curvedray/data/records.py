@@ -243,11 +243,6 @@ class NoCameras:
         return [self.looked_for]
 
 
-def cameras_beside(file: Path) -> CameraSource:
-    """The cameras that `curvedray data pose` wrote for a clip, if it did."""
-    return FileCameras(file, "curvedray") if file.is_file() else NoCameras(file)
-
-
 DROPPED = ".dropped.json"
 
 
@@ -272,7 +267,9 @@ def dropped_file(file: Path) -> Path:
 
 def posed_cameras(file: Path) -> CameraSource:
     """The cameras that `curvedray data pose` wrote for a clip, if it did and trusts them."""
-    return DroppedCameras(file) if not file.is_file() and dropped_file(file).is_file() else cameras_beside(file)
+    if file.is_file():
+        return FileCameras(file, "curvedray")
+    return DroppedCameras(file) if dropped_file(file).is_file() else NoCameras(file)
 
 
 @lru_cache(maxsize=4)

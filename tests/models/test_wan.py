@@ -187,10 +187,10 @@ main()
 
 @pytest.mark.slow
 def test_the_adapters_share_of_a_step() -> None:
-    """Operations as they are counted; time on any CPU that the kernel is built for (the benchmark holds it to 1.10)."""
+    """Operations as they are counted, and time where the kernel can be built."""
     with threads(1):  # whose time is its own, while two may wait for each other on a busy machine
         share = adapter_share(repeats=5)
-    assert library() is None or share.time <= 1.25
+    assert library() is None or share.time <= 1.10
     assert share.operations <= 1.05
     assert share.operations_full_grid <= 1.10
 
