@@ -19,6 +19,7 @@ from torch import Tensor
 
 from curvedray.cameras import Cameras, TokenGrid, inverse_pose
 from curvedray.encoding.curved import norm
+from curvedray.encoding.plain import plain_attention
 from curvedray.errors import InputError
 
 Transform = Callable[[Tensor], Tensor]
@@ -45,7 +46,7 @@ class RelativeEncoding:
     ) -> Float[Tensor, "b h n d"]:
         """Scaled dot-product attention between turned tokens; a value is carried from its frame to the query's."""
         with torch.autocast(q.device.type, enabled=False):  # matrices of positions stay in float32
-            out = F.scaled_dot_product_attention(
+            out = plain_attention(
                 block_diagonal(q, self.queries), block_diagonal(k, self.keys), block_diagonal(v, self.keys)
             )
             return block_diagonal(out, self.outputs)

@@ -17,6 +17,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from curvedray.encoding.plain import plain_attention
 from curvedray.errors import InputError
 
 Rotation = tuple[Float[Tensor, "1 n 1 k"], Float[Tensor, "1 n 1 k"]]  # cosines and sines, each said twice in a row
@@ -147,7 +148,7 @@ class Attention(nn.Module):
         q, k, v = (i.unflatten(2, (self.heads, -1)) for i in (q, k, v))
         if rotary_emb is not None:
             q, k = rotated(q, rotary_emb), rotated(k, rotary_emb)
-        out = F.scaled_dot_product_attention(*(i.permute(0, 2, 1, 3) for i in (q, k, v)))
+        out = plain_attention(*(i.permute(0, 2, 1, 3) for i in (q, k, v)))
         return self.to_out[0](out.permute(0, 2, 1, 3).flatten(2, 3).type_as(q))
 
 
