@@ -8,17 +8,14 @@ nothing else does; it is printed beside the variance over all clips and layouts 
 """
 
 import argparse
-import zlib
-from collections.abc import Callable
 from dataclasses import replace
 
-import numpy as np
 import torch
 
 from curvedray.cameras import Cameras
-from curvedray.world import second_world, world
 from curvedray.world.raycast import render
 from curvedray.world.scene import Scene
+from curvedray.world.world import world_clip
 
 FRAMES, ROWS, COLS = 5, 8, 12
 
@@ -30,30 +27,18 @@ def log_radii(scene: Scene, cameras: Cameras) -> torch.Tensor:
     return torch.where(seen.valid, seen.radius.double(), torch.nan).log()
 
 
-def in_first_world(index: int, layouts: int) -> list[torch.Tensor]:
-    clip = world.world_clip(index, "test", FRAMES, 16, 24)
-    scenes = [clip.world.scene]
-    seed = 0
-    while len(scenes) < layouts:
-        seed += 1
-        random = np.random.default_rng([seed, zlib.crc32(clip.caption.encode())])
-        other = world._build(clip.world.description, random).scene
-        scenes += [other] if world.keeps_clear(clip.cameras, other) else []
-    return [log_radii(scene, clip.cameras) for scene in scenes]
-
-
-def in_second_world(index: int, layouts: int) -> list[torch.Tensor]:
-    clips = [second_world.world_clip(index, "test", FRAMES, 16, 24, layout=i) for i in range(layouts)]
+def in_layouts(index: int, layouts: int) -> list[torch.Tensor]:
+    clips = [world_clip(index, "test", FRAMES, 16, 24, layout=i) for i in range(layouts)]
     return [log_radii(clip.world.scene, clip.cameras) for clip in clips]
 
 
-def report(name: str, draw: Callable[[int, int], list[torch.Tensor]], clips: int, layouts: int) -> None:
-    radii = torch.stack([torch.stack(draw(index, layouts)) for index in range(clips)])  # clip, layout, t, y, x
+def report(clips: int, layouts: int) -> None:
+    radii = torch.stack([torch.stack(in_layouts(index, layouts)) for index in range(clips)])  # clip, layout, t, y, x
     known = torch.isfinite(radii).all(1)
     inside = radii.var(1)[known].mean().item()
     total = radii[torch.isfinite(radii)].var().item()
     share = f"{inside / total:.0%} of {total:.4f}"
-    print(f"{name}: variance of log radius given caption and camera {inside:.4f}, {share} in all")
+    print(f"variance of log radius given caption and camera {inside:.4f}, {share} in all")
 
 
 if __name__ == "__main__":
@@ -62,5 +47,4 @@ if __name__ == "__main__":
     parser.add_argument("--layouts", type=int, default=6)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    report("first world", in_first_world, options.clips, options.layouts)
-    report("second world", in_second_world, options.clips, options.layouts)
+    report(options.clips, options.layouts)

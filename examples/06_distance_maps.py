@@ -62,7 +62,7 @@ def main(folder: Path) -> None:
         write_cameras(clip.cameras, cameras)
         label_videos([Job("clip", source, cameras)], Embedded.load(), Path(place) / "labels")
         read = read_radial_map(Path(place) / "labels" / "clip.npz")
-        parts = load_parts("embedded", "embedded-map")
+        parts = load_parts()
         transfer(source, OTHER_PROMPT, parts, Embedded.load(), Path(place) / "film.mp4", cameras=cameras)
         film = read_video(Path(place) / "film.mp4").frames[list(FRAMES)]
     limits = distance_limits(exact.radius, exact.valid)

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from typer.testing import CliRunner
 
 from curvedray.cli import app
@@ -31,7 +32,7 @@ def made(tmp_path_factory):
 def test_the_demo_writes_what_it_lists(made):
     folder, said = made
     assert sorted(map(Path, said["files"])) == sorted(folder.iterdir())
-    assert len(said["files"]) == 6 * len(LENSES) + 1
+    assert len(said["files"]) == 6 * len(LENSES) + 5
     assert len(said["says"]) == len(LENSES)
     assert all("orbit left" in sentence for sentence in said["says"])
 
@@ -46,6 +47,26 @@ def test_its_video_and_camera_file_agree(made):
         assert video.shape[1:3] == (4 * cameras.lens.size[1], 4 * cameras.lens.size[0])
         assert read_video(folder / f"{name}-exact.mp4").frames.shape[2] > 2 * 384
         assert (read_image(folder / f"{name}.png").float().std((0, 1)) > 20).all()
+
+
+def test_layouts_and_the_transfer_show_map_film_and_truth_side_by_side(made):
+    folder, _ = made
+    sheet = read_image(folder / "layouts.png").float()
+    assert (sheet.std((0, 1)) > 20).all()
+    three = read_video(folder / "transfer-exact.mp4").frames.float()
+    source, map, film = three.chunk(3, 2)
+    assert len(three) == 17
+    assert (source - film).abs().mean() > 5  # other words: other colours
+    assert (source - map).abs().mean() > 20
+
+
+@pytest.mark.parametrize(
+    ("shown", "name"), [("embedded.gif", "layouts-exact.gif"), ("embedded_moves.png", "moves.png")]
+)
+def test_the_pictures_of_the_docs_are_the_demos(made, shown, name):
+    images = Path(__file__).parents[1] / "docs" / "images"
+    with Image.open(made[0] / name) as ours, Image.open(images / shown) as theirs:
+        assert ours.size == theirs.size
 
 
 def test_its_folder_can_be_evaluated(made, tmp_path):

@@ -21,7 +21,7 @@ encoding radial
 world models adapter
 data generation training
 evaluate bench paper
-demo transfer doctor app
+transfer demo doctor app
 cli __main__
 """
 ROOMS = TABLE.split()

@@ -35,7 +35,7 @@ def source(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def parts():
-    return load_parts("", "embedded-map")
+    return load_parts()
 
 
 def test_the_sources_camera_and_distances_reach_the_new_video(source, parts, tmp_path):

@@ -29,8 +29,7 @@ SIDES = {"box": ["width", "depth", "height"], "ball": ["width"], "pillar": ["wid
 SIDES |= {"wall": ["width", "height"]}
 EXAMPLE = "a red ball and a blue box in a desert courtyard"
 ABOUT = {
-    "embedded": "cameras alone: the embedded model's own",
-    "embedded-map": "cameras and maps of distances: the embedded model's own",
+    "embedded": "cameras and maps of distances: the embedded model's own",
     NO_ADAPTER: "the model alone, which sees no camera",
 }
 WAN_STEPS, WAN_GUIDANCE = 50, 5.0

@@ -103,7 +103,7 @@ def planned(models: WorkerModels, folder: Path, asked: FilmAsked) -> Planned:
         path = path_of(asked.path.model_copy(update={"near": near}), models.uploads)
     elif asked.cuts:
         raise InputError("cuts", "a map or a blocked-out scene to cut regions from", "neither")
-    parts = models.parts_for(asked.model, asked.adapter, follows_map=map is not None)
+    parts = models.parts_for(asked.model, asked.adapter)
     if map is not None:
         map, parts = _kept(cut(map, asked.cuts), parts, folder)
     by_words = path.step is not None and path.lens_name is not None

@@ -102,7 +102,7 @@ def transfer_take(models: WorkerModels, folder: Path, asked_json: dict[str, Any]
     made = transfer(
         source,
         asked.prompt,
-        models.parts_for(asked.model, asked.adapter, follows_map=True),
+        models.parts_for(asked.model, asked.adapter),
         make_teacher(asked.teacher),
         folder / VIDEO,
         cameras=None if asked.cameras is None else models.uploads.path(asked.cameras, "cameras"),

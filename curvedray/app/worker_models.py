@@ -29,13 +29,13 @@ class WorkerModels:
 
     def warm_up(self) -> None:
         """Load what the first take will want."""
-        self.parts_for("embedded", None, follows_map=False)
+        self.parts_for("embedded", None)
         estimator("embedded")
 
-    def parts_for(self, model: str, adapter: str | None, follows_map: bool) -> Parts:
+    def parts_for(self, model: str, adapter: str | None) -> Parts:
         """The model with this adapter attached; what was loaded for the take before is used again."""
         name = "" if model in EMBEDDED_NAMES else model
-        wanted = adapter_file(name, adapter, follows_map)
+        wanted = adapter_file(name, adapter)
         if self.model is not None and self.parts is not None and (self.model_name, self.adapter) == (name, wanted):
             return self.parts
         if self.parts is not None and self.parts.adapter is not None:

@@ -19,7 +19,7 @@ def demo(
     threads: Annotated[int | None, typer.Option(help="Processor threads; one is the quickest here.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the files as JSON.")] = False,
 ) -> None:
-    """The embedded model films one scene through three lenses, each video beside the exact rendering of its camera."""
+    """The embedded model films a court through three lenses, in two layouts, a motion transfer, and five moves."""
     from curvedray.cli import console
     from curvedray.cli.progress import progress_bar
     from curvedray.cli.threads import set_threads

@@ -42,7 +42,7 @@ def transfer(
     from curvedray.cli.progress import progress_bar
     from curvedray.evaluate.estimators import make_estimator
     from curvedray.evaluate.label import make_teacher
-    from curvedray.generation.parts import SHIPPED, load_parts
+    from curvedray.generation.parts import load_parts
     from curvedray.generation.write import check_output
     from curvedray.inputs import input_file, is_file
     from curvedray.transfer import transfer as run
@@ -53,10 +53,9 @@ def transfer(
         raise InputError("cameras", "--cameras or --estimate", "both")
     beside = source.with_name(f"{source.stem}-cameras.json")
     cameras = beside if cameras is None and estimate is None and is_file(beside) else cameras
-    follows = adapter if adapter is not None or model else str(SHIPPED["embedded-map"])
     engine = make_teacher(teacher, accept_noncommercial=accept_noncommercial, weights=weights)
     judge = None if estimate is None else make_estimator(estimate)
-    parts = load_parts(model, follows)
+    parts = load_parts(model, adapter)
     with progress_bar("transfer") as stage:
         made = run(
             *(source, prompt, parts, engine, output),

@@ -30,15 +30,12 @@ from curvedray.data.webdataset import ShardFootage
 from curvedray.errors import InputError
 from curvedray.models.interface import VideoModel
 from curvedray.radial.map import RadialMap
-from curvedray.world import second_world, world
+from curvedray.world import world
 from curvedray.world.world import Split
 
 # The procedural worlds by name: the number of what a clip looks like (a change makes old caches another thing), and how
-# a clip is drawn. The shipped model knows the first.
-WORLDS: dict[str, tuple[int, Callable[..., world.WorldClip]]] = {
-    "world": (1, world.world_clip),
-    "world-2": (2, second_world.world_clip),
-}
+# a clip is drawn.
+WORLDS: dict[str, tuple[int, Callable[..., world.WorldClip]]] = {"world": (2, world.world_clip)}
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from curvedray.errors import InputError
 from curvedray.evaluate.estimators.clip_reader import Reading
 from curvedray.evaluate.statistics import DRAWS, Interval, bootstrap, correlation, resamples
 from curvedray.evaluate.world_truth import KnownClips
@@ -35,8 +34,6 @@ class LayoutObedience:
 
 def layout_obedience(asked: KnownClips, mapped: Reading, without: Reading, real: Reading) -> LayoutObedience:
     """`asked` is the truth of the layouts whose maps were given; `real` is read from clips rendered of them."""
-    if not asked.position.shape[-1]:
-        raise InputError("asked layouts", "the truth in a slot per colour", "one per place in a caption")
     with_map, no_map, floor = (distance_errors(asked, said) for said in (mapped, without, real))
     wanted, seen = _changes(asked, mapped, without)
     things = (asked.colour == 0).numpy()

@@ -1,8 +1,7 @@
 """Clips of the procedural world, whose truth is known exactly, and what a reading of many of them gets right.
 
 The one evaluator behind the embedded model's table and behind the floor of the estimator that reads it. Poses are
-relative to the first frame, in metres. A caption of the first world has a slot each for what is on the left, on the
-right and behind; one of the second says what there is and not where, so every colour has a slot.
+relative to the first frame, in metres. A caption says what there is and not where, so every colour has a slot.
 
     n clip   t latent frame   y x radius   s slot
 """
@@ -30,8 +29,7 @@ from curvedray.world.world import WorldClip, WorldScene
 
 KINDS = get_args(Kind)
 NAMED = ("theme", "colour", "kind")  # what a caption asks for
-FIRST_WORLD = ReaderShape(tuple(THEMES), tuple(COLOURS), KINDS)
-SECOND_WORLD = replace(FIRST_WORLD, channels=48, width=192, layers=6, detail=2, by_colour=True)
+SHAPE = ReaderShape(tuple(THEMES), tuple(COLOURS), KINDS)  # of a reader of this world
 # Cameras look along z with y down: a turn about y is yaw, about x pitch, about z roll.
 TURN_AXES = {"yaw": 1, "pitch": 0, "roll": 2}
 AXES = (*TURN_AXES, "x", "y", "z")
@@ -48,12 +46,12 @@ class KnownClips:
     log_radius: Float[Tensor, "n t y x"]  # metres
     known: Bool[Tensor, "n t y x"]  # which of those are
     theme: Int[Tensor, " n"]
-    colour: Int[Tensor, "n s"]  # the class after the last is "nothing there"
-    kind: Int[Tensor, "n s"]
+    colour: Int[Tensor, "n s"]  # 0: a thing of this colour is there; 1: none is
+    kind: Int[Tensor, "n s"]  # the class after the last is "nothing there"
     position: Float[Tensor, "n s bearing_and_distance"]  # of each thing from the first camera: radians, log metres
 
     @classmethod
-    def of(cls, clips: Sequence[WorldClip], shape: ReaderShape = FIRST_WORLD) -> "KnownClips":
+    def of(cls, clips: Sequence[WorldClip], shape: ReaderShape = SHAPE) -> "KnownClips":
         """The truth in the form that a reader of this shape answers in."""
         return cls(*(torch.stack(column) for column in zip(*(_truth_of(clip, shape) for clip in clips), strict=True)))
 
@@ -82,17 +80,16 @@ class KnownClips:
 
     @property
     def _classes(self) -> dict[str, int]:
-        shape = SECOND_WORLD if self.position.shape[-1] else FIRST_WORLD
-        return {"theme": len(shape.themes), "colour": shape.classes["colour"], "kind": shape.classes["kind"]}
+        return {"theme": len(SHAPE.themes), "colour": SHAPE.classes["colour"], "kind": SHAPE.classes["kind"]}
 
 
 def _truth_of(clip: WorldClip, shape: ReaderShape) -> tuple[Tensor, ...]:
     path = clip.cameras.latent_frames(GRID).relative_to_first().world_from_camera
     turn = torch.from_numpy(Rotation.from_matrix(path[:, :3, :3].double().numpy()).as_rotvec()).float()
     lens = clip.cameras.lens
-    named = (torch.tensor(classes) for classes in classes_of(clip.world, shape))
+    named = (torch.tensor(classes) for classes in classes_of(clip.world))
     radii = radii_of(clip, shape.radii)
-    return (turn, path[:, :3, 3].float(), torch.deg2rad(lens.hfov), lens.xi, *radii, *named, positions_of(clip, shape))
+    return (turn, path[:, :3, 3].float(), torch.deg2rad(lens.hfov), lens.xi, *radii, *named, positions_of(clip))
 
 
 def radii_of(clip: WorldClip, grid: TokenGrid) -> tuple[Tensor, Tensor]:
@@ -102,23 +99,16 @@ def radii_of(clip: WorldClip, grid: TokenGrid) -> tuple[Tensor, Tensor]:
     return interval.mu.reshape(shape), known.reshape(shape)
 
 
-def classes_of(world: WorldScene, shape: ReaderShape) -> tuple[int, list[int], list[int]]:
-    """The numbers of the theme, and of the colour and kind in each slot; after the last is "nothing there"."""
-    nouns = world.description.nouns
-    theme = list(THEMES).index(world.theme)
-    if shape.by_colour:
-        kinds_there = {noun.colour: KINDS.index(noun.kind) for noun in nouns}
-        return theme, [int(i not in kinds_there) for i in COLOURS], [kinds_there.get(i, len(KINDS)) for i in COLOURS]
-    empty = shape.slots - len(nouns)
-    colours = [list(COLOURS).index(noun.colour) for noun in nouns] + [len(COLOURS)] * empty
-    return theme, colours, [KINDS.index(noun.kind) for noun in nouns] + [len(KINDS)] * empty
+def classes_of(world: WorldScene) -> tuple[int, list[int], list[int]]:
+    """The number of the theme; for each colour whether it is missing, and its kind, after the last of them none."""
+    there = {noun.colour: KINDS.index(noun.kind) for noun in world.description.nouns}
+    missing, kinds = [int(i not in there) for i in COLOURS], [there.get(i, len(KINDS)) for i in COLOURS]
+    return list(THEMES).index(world.theme), missing, kinds
 
 
-def positions_of(clip: WorldClip, shape: ReaderShape) -> Float[Tensor, "s bearing_and_distance"]:
-    """Where each colour's thing stands when the clip begins; zeros for those that are not there, and by place none."""
-    if not shape.by_colour:
-        return torch.zeros(shape.slots, 0)
-    found = torch.zeros(shape.slots, 2)
+def positions_of(clip: WorldClip) -> Float[Tensor, "s bearing_and_distance"]:
+    """Where each colour's thing stands when the clip begins; zeros for those that are not there."""
+    found = torch.zeros(len(COLOURS), 2)
     first_from_world = clip.cameras.world_from_camera[0].double().inverse()
     for noun, thing in zip(clip.world.description.nouns, clip.world.scene.things, strict=False):
         position = first_from_world @ torch.tensor([thing.x, 0.0, thing.z, 1.0], dtype=torch.float64)
@@ -160,9 +150,8 @@ def errors_of(truth: KnownClips, said: Reading) -> ClipErrors:
     known = truth.known.double()
     missed = (said.log_radius.double() - truth.log_radius.double()).abs() * known
     right = {name: (getattr(said, name).argmax(-1) == getattr(truth, name)).double() for name in NAMED}
-    if truth.position.shape[-1]:  # most colours are not there: kinds are counted of things that are
-        there = (truth.colour == 0).double()
-        right["kind"] = (right["kind"] * there).sum(1) / there.sum(1)
+    there = (truth.colour == 0).double()  # most colours are not there: kinds are counted of things that are
+    right["kind"] = (right["kind"] * there).sum(1) / there.sum(1)
     measures = {
         "rotation": np.array([error.degrees_per_frame for error in errors]),
         "rot_err": np.array([error.rot_err for error in errors]),

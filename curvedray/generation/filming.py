@@ -21,7 +21,7 @@ from curvedray.errors import InputError
 from curvedray.formats.panshot import request_cameras
 from curvedray.formats.read import read_cameras
 from curvedray.formats.source import Given
-from curvedray.generation.parts import NO_ADAPTER, Parts, Source, adapter_file, load_parts
+from curvedray.generation.parts import Parts, Source, load_parts
 from curvedray.generation.recipe import VideoRecipe, new_recipe, read_recipe
 from curvedray.generation.requests import VideoRequest
 from curvedray.generation.sampling import cost_of
@@ -60,16 +60,14 @@ class OpenCrew:
 
     def __init__(self, crew: Crew):
         self.crew = crew
-        self._loaded: dict[Path | None, Parts] = {}
+        self._loaded: Parts | None = None
 
     def parts(self, radial: str | None = None, near: float | None = None) -> Parts:
-        """The parts for a video with this map or without one. The embedded model has an adapter for each."""
+        """The parts for a video with this map or without one."""
         crew = self.crew
-        file = adapter_file(crew.model, crew.adapter, follows_map=radial is not None)
-        if file not in self._loaded:
-            chosen = NO_ADAPTER if file is None else file
-            self._loaded[file] = load_parts(crew.model, chosen, **dict(crew.loading))
-        parts = self._loaded[file]
+        if self._loaded is None:
+            self._loaded = load_parts(crew.model, crew.adapter, **dict(crew.loading))
+        parts = self._loaded
         if radial is None:
             return parts
         distances = checked(read_radial_map(Path(radial), near), radial)

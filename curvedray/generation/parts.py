@@ -11,7 +11,7 @@ from curvedray.adapter.file import load_adapter
 from curvedray.errors import InputError
 from curvedray.generation.settings import check_near
 from curvedray.inputs import input_file
-from curvedray.models.embedded.model import ADAPTER, MAP_ADAPTER, WEIGHTS, check_weights
+from curvedray.models.embedded.model import ADAPTER, WEIGHTS, check_weights
 from curvedray.models.interface import BaseIdentity, VideoModel
 from curvedray.models.open import EMBEDDED_NAMES, load_model
 from curvedray.radial.check import checked
@@ -19,7 +19,7 @@ from curvedray.radial.map import RadialMap, read_radial_map
 
 NO_ADAPTER = "none"
 # Adapters in the package go by name, so that a recipe is the same wherever the package is installed.
-SHIPPED = {"embedded": ADAPTER, "embedded-map": MAP_ADAPTER}
+SHIPPED = {"embedded": ADAPTER}
 
 
 @dataclass(frozen=True)
@@ -86,11 +86,11 @@ def load_parts(
 ) -> Parts:
     """A model, or its name, with an adapter attached, and a map. `none` is no adapter: the model alone.
 
-    Without a name it is the embedded model, which has adapters of its own, `embedded` and, for maps, `embedded-map`.
+    Without a name it is the embedded model, which has an adapter of its own, `embedded`.
     `loading` is for `load_model`. Files are looked for before a model is loaded, which may take minutes.
     """
     check_near(near)
-    file = adapter_file(model if isinstance(model, str) else model.name, adapter, follows_map=radial is not None)
+    file = adapter_file(model if isinstance(model, str) else model.name, adapter)
     sources = [None if path is None else Source.of(path) for path in (file, radial)]
     distances = None if radial is None else checked(read_radial_map(Path(radial), near), radial)
     model = load_model(model, **loading) if isinstance(model, str) else model
@@ -104,10 +104,10 @@ def load_parts(
     return parts
 
 
-def adapter_file(model: str, adapter: str | Path | None, follows_map: bool = False) -> Path | None:
+def adapter_file(model: str, adapter: str | Path | None) -> Path | None:
     """Which adapter file a user means; without one, a real model would ignore its camera, so that is refused.
 
-    The embedded model has two of its own: one for cameras alone, and one that was trained with maps.
+    The embedded model has one of its own.
     """
     if adapter is not None and str(adapter) == NO_ADAPTER:
         return None
@@ -115,7 +115,7 @@ def adapter_file(model: str, adapter: str | Path | None, follows_map: bool = Fal
         return SHIPPED.get(str(adapter), Path(adapter))
     if model in EMBEDDED_NAMES:
         check_weights(WEIGHTS)
-        return MAP_ADAPTER if follows_map else ADAPTER
+        return ADAPTER
     fix = "Train one with `curvedray train`, or pass --adapter none to see the model without camera control."
     raise InputError("adapter", "an adapter for this model", "none", fix)
 

@@ -55,7 +55,7 @@ EMBEDDED = Scale(
     source=DESK.world,
     judges=(DESK.judge,),
     # With a tenth of the steps a row hardly moves (LOG, 2026-11-16); half of them is a guess, not measured yet.
-    steps={"full": 2000, "short": 1000, "tenth": 200},
+    steps={"full": 800, "short": 400, "tenth": 80},
     clips=96,
     together=16,
     fits_periods=True,

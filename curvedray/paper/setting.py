@@ -23,6 +23,7 @@ from curvedray.models.open import EMBEDDED_NAMES, is_embedded, load_model, usual
 from curvedray.paper.experiment import Row
 from curvedray.paper.needs import Places
 from curvedray.paper.scales import Scale
+from curvedray.training.precision import quick_precision
 from curvedray.training.recipe import Recipe, changed, with_overrides
 from curvedray.training.recipes import recipe
 
@@ -87,6 +88,8 @@ class Setting:
         scale = self.scale
         source = scale.source or self.places.get("panshot", "panshot")
         changes: dict[str, Any] = {"model": self.model, "data.source": source, "every.validate": 0, "every.log": 1}
+        if scale.is_world:  # a GPU's recipe says its own
+            changes["precision"] = quick_precision()
         changes |= {"steps": scale.steps["full"], **scale.changes}
         own = [i for i in self.overrides if not i.startswith(FILM)]
         return with_overrides(changed(recipe(scale.recipe), changes), own)
@@ -158,7 +161,7 @@ class Setting:
     def training_key(self, row: Row, seed: int = 0) -> str:
         """What a row's weights follow from: its recipe, the model, the clips, the teacher. Names do not count."""
         record = self.recipe_of(row, seed).to_json()
-        for free in ("name", "every", "keep"):
+        for free in ("name", "every", "keep", "precision"):  # precision is the machine's, rows are compared on any
             record.pop(free)
         data = record["data"] | {"cache": "", "labels": bool(record["data"]["labels"])}
         source = data.pop("source")

@@ -17,7 +17,7 @@ from curvedray.models.flow import TimestepDraw
 from curvedray.radial.mixforcing import MixForcing
 from curvedray.training.recipe import Every, Optimiser, Recipe
 
-EMBEDDED_DATA = Data(clips=20_480, cache_dtype="float16")
+EMBEDDED_DATA = Data(clips=8192, cache_dtype="float16")
 
 
 def quick() -> Recipe:
@@ -66,67 +66,46 @@ def embedded() -> Recipe:
         "embedded",
         adapter=AdapterConfig(width=72).fitted_to(EMBEDDED_GRID),
         data=EMBEDDED_DATA,
-        steps=2000,
+        steps=800,
         batch=16,
         lr=2e-3,
         decay="linear",
         radial_weight=1e-2,
         radial_floor=0.1,
         timesteps=TimestepDraw("logit_normal", mean=1.8, std=1.0),
-        ema=0.995,
+        ema=0.99,
+        every=Every(log=10, checkpoint=250, validate=0),
+    )
+
+
+def embedded_beginnings() -> Recipe:
+    """The embedded model itself, mostly on the beginnings of clips: they cost a sixth.
+
+    At a constant rate, so that it can be made longer; noise levels are drawn as a sampler visits them.
+    """
+    return Recipe(
+        "embedded_beginnings",
+        what="backbone",
+        data=replace(EMBEDDED_DATA, clips=12_288),
+        steps=5000,
+        batch=32,
+        lr=4e-3,
+        warmup=200,
+        beginnings=(0.6, 0.15, 0.05, 0.0, 0.2),
+        optimiser=Optimiser("muon", betas=(0.9, 0.95)),
+        timesteps=TimestepDraw("shifted", shift=6.0),
+        text_dropout=0.1,
+        radial_weight=0.0,
+        ema=0.999,
         every=Every(log=10, checkpoint=250, validate=0),
     )
 
 
 def embedded_backbone() -> Recipe:
-    """The embedded model itself, text and all, on the procedural world."""
-    return Recipe(
-        "embedded_backbone",
-        what="backbone",
-        data=EMBEDDED_DATA,
-        steps=4200,
-        batch=32,
-        lr=4e-3,
-        warmup=200,
-        decay="linear",
-        optimiser=Optimiser("muon", betas=(0.9, 0.95)),
-        timesteps=TimestepDraw("logit_normal", mean=0.5, std=1.2),
-        text_dropout=0.1,
-        radial_weight=0.0,
-        ema=0.999,
-        every=Every(log=10, checkpoint=300, validate=1250),
-        validation_clips=4,
-    )
-
-
-def embedded_backbone_longer() -> Recipe:
-    """A second run from the weights of the first, whose loss was still falling."""
-    first = embedded_backbone()
-    every = replace(first.every, validate=1500)
-    return replace(first, name="embedded_backbone_longer", steps=6000, lr=3e-3, every=every)
-
-
-def second_beginnings() -> Recipe:
-    """The second world's model, mostly on the beginnings of clips: they cost a sixth.
-
-    At a constant rate, so that it can be made longer; noise levels are drawn as a sampler visits them.
-    """
-    first = embedded_backbone()
-    return replace(
-        first,
-        name="second_beginnings",
-        data=replace(first.data, source="world-2", clips=12_288),
-        steps=6000,
-        decay="constant",
-        beginnings=(0.6, 0.15, 0.05, 0.0, 0.2),
-        timesteps=TimestepDraw("shifted", shift=6.0),
-        every=replace(first.every, checkpoint=250, validate=0),
-    )
-
-
-def second_backbone() -> Recipe:
-    """The second world's model on whole clips, after `second_beginnings`."""
-    return replace(second_beginnings(), name="second_backbone", steps=6000, decay="linear", beginnings=())
+    """The embedded model on whole clips, after `embedded_beginnings`."""
+    first = embedded_beginnings()
+    whole = replace(first, steps=2000, warmup=60, decay="linear", beginnings=())
+    return replace(whole, name="embedded_backbone", data=EMBEDDED_DATA)
 
 
 # -- ablations
@@ -176,7 +155,7 @@ def _curved_blocks(says: str, first: float, last: float) -> Ablation:
     return Ablation(f"curved rays in {says} of the blocks", change)
 
 
-DEPTHS = {"wan_1b": 30, "embedded": 6}  # blocks of each base's transformer
+DEPTHS = {"wan_1b": 30, "embedded": 8}  # blocks of each base's transformer
 OTHER_METHODS = ("endpoint", "point", "ucpe", "prope", "gta", "plucker", "recammaster", "depth_concat")
 
 # Each row of the paper's tables. The base itself is CRePE, supervised, at full length.
@@ -220,7 +199,7 @@ ABLATIONS: dict[str, Ablation] = {
     **{name: _with_adapter(METHODS[name].says, method=name) for name in OTHER_METHODS},
 }
 BASES: dict[str, Callable[[], Recipe]] = {"wan_1b": wan_1b, "embedded": embedded}
-_RUNS = (quick, embedded_backbone, embedded_backbone_longer, second_beginnings, second_backbone)
+_RUNS = (quick, embedded_beginnings, embedded_backbone)
 OWN: dict[str, Callable[[], Recipe]] = {run.__name__: run for run in _RUNS}
 
 

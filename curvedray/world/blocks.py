@@ -17,8 +17,8 @@ import numpy as np
 
 from curvedray.cameras import Cameras
 from curvedray.errors import InputError
+from curvedray.world.courts import footprint
 from curvedray.world.scene import Room, Scene, Thing
-from curvedray.world.second_world_scenes import footprint
 from curvedray.world.themes import paint
 
 BlockKind = Literal["box", "ball", "pillar", "wall"]

@@ -8,8 +8,8 @@ from numpy.random import Generator
 
 from curvedray.cameras import Cameras, Lens
 from curvedray.moves.trajectory import trajectory
+from curvedray.world.courts import footprint
 from curvedray.world.scene import Scene
-from curvedray.world.second_world_scenes import footprint
 
 FPS = 8.0
 CLEAR = 0.3  # metres a camera keeps from things, walls and the floor

@@ -147,9 +147,10 @@ def placed(cameras: Cameras, near: float) -> tuple[Cameras, float]:
 def enclosing(scene: Scene, path: Cameras) -> Scene:
     """The scene in a court large and deep enough for the path; things that the path runs into are taken away."""
     positions = path.world_from_camera[:, :3, 3].double()
-    half = max(scene.room.half, positions[:, ::2].abs().max().item() + 2.0)
+    half = max(scene.room.half, positions[:, 0].abs().max().item() + 2.0)
+    deep = max(scene.room.half_depth, (positions[:, 2] - scene.room.ahead).abs().max().item() + 2.0)
     floor = max(scene.room.floor, positions[:, 1].max().item() + 0.6)
-    room = replace(scene.room, half=half, floor=floor)
+    room = replace(scene.room, half=half, deep=deep, floor=floor)
     return Scene(room, tuple(thing for thing in scene.things if not _in_the_way(thing, positions, floor)))
 
 

@@ -1,10 +1,7 @@
-"""The procedural world's words and paints: a caption says what stands where, a theme says how the court looks.
+"""The procedural world's words and paints: a caption says what there is, a theme says how the court looks.
 
-    a red ball and a blue box in a desert courtyard
-    a white pillar moving left and a green ball with an orange box behind in a night courtyard
-
-The first thing stands on the left, the second on the right, the third behind them in the middle; one alone stands in
-the middle.
+a red ball and a blue box in a desert courtyard
+a white pillar moving left and a green ball and an orange box in a night courtyard
 """
 
 import re
@@ -15,6 +12,7 @@ from curvedray.errors import InputError
 from curvedray.world.scene import Colour, Kind, Room
 
 Side = Literal["left", "right"]
+MOST_THINGS = 4  # that a caption names
 
 
 def paint(code: str) -> Colour:
@@ -90,19 +88,14 @@ class Noun:
 
 @dataclass(frozen=True)
 class Description:
-    """What a caption says: a few things and a theme. Where they are `placed`, their order says where they stand."""
+    """What a caption says: a few things and a theme. It says what there is, and not where."""
 
     nouns: tuple[Noun, ...]
     theme: str
-    placed: bool = True
 
     @property
     def caption(self) -> str:
-        first, *others = (str(noun) for noun in self.nouns)
-        if not self.placed:
-            return " and ".join([first, *others]) + f" in a {self.theme} courtyard"
-        joined = "".join(word + other for word, other in zip((" and ", " with "), others, strict=False))
-        return f"{first}{joined}{' behind' if len(others) == 2 else ''} in a {self.theme} courtyard"
+        return " and ".join(str(noun) for noun in self.nouns) + f" in a {self.theme} courtyard"
 
 
 WORDS = tuple(
@@ -121,10 +114,8 @@ def describe_caption(text: str) -> Description:
         for colour, kind, moving in re.findall(noun, words)
     ]
     themes = [word for word in words.split() if word in THEMES]
-    if not 1 <= len(nouns) <= 3 or len(themes) != 1:
-        expected = (
-            f"one to three of ({', '.join(COLOURS)}) ({', '.join(get_args(Kind))}) and one of {', '.join(THEMES)}"
-        )
+    if not 1 <= len(nouns) <= MOST_THINGS or len(themes) != 1:
+        expected = f"one to four of ({', '.join(COLOURS)}) ({', '.join(get_args(Kind))}) and one of {', '.join(THEMES)}"
         fix = "For example: a red ball and a blue box in a desert courtyard."
         raise InputError("caption", expected, repr(text), fix)
     return Description(tuple(nouns), themes[0])

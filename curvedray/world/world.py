@@ -1,14 +1,12 @@
-"""The procedural world: courts with a few large things, filmed by exact cameras, from a seed.
+"""The procedural world: courts whose layout neither caption nor camera tells, filmed by exact cameras, from a seed.
 
-It is of low entropy on purpose, so that two CPU cores can learn it: broad soft tiles, wide pillars on four
-differently coloured walls, two or three large near things, moves as long as the scene is deep. Everything about a clip
-follows from its split and number, to the byte. A split is by scene: what a test clip's caption asks for is never asked
-for in training.
+A clip follows from its split, its number and its layout, to the byte. Number and split give caption, lens and path; the
+layout gives where things stand, so that one caption and one path can be filmed in many layouts. A split is by caption:
+what a test clip asks for is never asked for in training.
 
 t frame   h row   w column
 """
 
-import math
 import zlib
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
@@ -21,44 +19,27 @@ from torch import Tensor
 
 from curvedray.cameras import Cameras, Lens
 from curvedray.errors import InputError
-from curvedray.moves.trajectory import trajectory
-from curvedray.world.paths import FPS, Amounts, draw_move
+from curvedray.world.courts import draw_scene
+from curvedray.world.paths import CLEAR, clearance, draw_path
 from curvedray.world.raycast import render
-from curvedray.world.scene import Kind, Room, Scene, Thing
+from curvedray.world.scene import FIRST_THING, Kind, Scene
 from curvedray.world.themes import COLOURS, THEMES, WORDS, Description, Noun, Side, describe_caption
 
 __all__ = ["WORDS", "WorldClip", "WorldScene", "describe_caption", "scene", "scene_from_caption", "world_clip"]
 
 Split = Literal["train", "val", "test"]
 Family = Literal["pinhole", "wide", "fisheye"]
-CLEARANCE = 0.45  # metres a camera keeps from things, walls and the floor
 # Degrees across and xi, each drawn evenly.
 LENS_FAMILIES: dict[Family, tuple[tuple[float, float], tuple[float, float]]] = {
     "pinhole": ((60, 90), (0, 0)),
     "wide": ((90, 125), (0.3, 0.8)),
     "fisheye": ((130, 180), (0.8, 1.3)),
 }
-AMOUNTS = Amounts(
-    {
-        "dolly in": (0.8, 2.5, "m"),
-        "dolly out": (0.7, 2.0, "m"),
-        "truck left": (0.9, 2.8, "m"),
-        "truck right": (0.9, 2.8, "m"),
-        "pedestal up": (0.5, 1.6, "m"),
-        "pedestal down": (0.3, 0.9, "m"),
-        "pan left": (25, 60, "deg"),
-        "pan right": (25, 60, "deg"),
-        "tilt up": (12, 32, "deg"),
-        "tilt down": (12, 32, "deg"),
-        "roll cw": (20, 50, "deg"),
-        "roll ccw": (20, 50, "deg"),
-        "orbit left": (20, 60, "deg"),
-        "orbit right": (20, 60, "deg"),
-    },
-    orbit_radius=(1.8, 4.5),
-    pairs=0.4,
-)
-MOVING_SHARE = 0.1
+COUNTS = {1: 0.15, 2: 0.35, 3: 0.35, 4: 0.15}
+MOVING_SHARE = 0.12
+LEAST_SEEN = 0.008  # share of a frame that each named thing fills in at least one of the frames looked at
+LOOKED_AT = (3, 16, 24)  # frames, rows and columns of the small rendering that tells
+USUAL_LENS = (90.0, 0.0)  # degrees across and xi of the standing camera that sees what a caption asks for
 
 
 @dataclass(frozen=True)
@@ -96,35 +77,51 @@ class WorldClip:
         return self.world.caption
 
 
-def world_clip(index: int, split: Split = "train", frames: int = 17, height: int = 64, width: int = 96) -> WorldClip:
-    """Clip number `index` of a split. Its lens, path and scene are the same at every size and number of frames."""
-    chosen = scene(index, split)
-    random = _random(index, split, 1)
-    family = get_args(Family)[random.integers(3)]
-    (low, high), bend = LENS_FAMILIES[family]
-    lens = Lens.from_fov(random.uniform(low, high), random.uniform(*bend), width, height)
-    move, cameras = _path(random, chosen.scene, lens, frames)
-    seen = render(chosen.scene, cameras)
-    movers = [i for i, thing in enumerate(chosen.scene.things) if thing.moves]
-    name = f"{split}-{index:06d}"
-    return WorldClip(name, seen.frames, cameras, seen.radius, seen.valid, seen.shows(movers), chosen, move, family)
+@dataclass(frozen=True)
+class Plan:
+    """What a clip's number decides before anything is drawn."""
+
+    court: WorldScene
+    family: Family
+    move: str
+    cameras: Cameras
+
+
+def world_clip(
+    index: int, split: Split = "train", frames: int = 17, height: int = 64, width: int = 96, layout: int = 0
+) -> WorldClip:
+    """Clip number `index` of a split; another `layout` has the same caption and cameras, with things elsewhere.
+
+    Lens, path and scene are the same at every size and number of frames.
+    """
+    plan = _plan(index, split, frames, height, width)
+    court, cameras = plan.court, plan.cameras
+    if layout:
+        court = replace(court, scene=_other_layout(court.description, cameras, _random(index, split, 1 + layout)))
+    seen = render(court.scene, cameras)
+    movers = [i for i, thing in enumerate(court.scene.things) if thing.moves]
+    name = f"{split}-{index:06d}" + (f"-{layout}" if layout else "")
+    return WorldClip(
+        name, seen.frames, cameras, seen.radius, seen.valid, seen.shows(movers), court, plan.move, plan.family
+    )
 
 
 def scene(index: int, split: Split = "train") -> WorldScene:
-    """Scene number `index` of a split."""
-    random = _random(index, split, 0)
-    while True:
-        description = _describe(random)
-        if split_of(description.caption) == split:
-            return _build(description, random)
+    """The court of clip number `index` of a split."""
+    return _plan(index, split, 17, 64, 96).court
 
 
 def scene_from_caption(text: str, seed: int = 0) -> WorldScene:
-    """A scene that a caption asks for, to compare with what a model makes of the same words."""
+    """A court that a caption asks for: a standing camera sees everything that the caption names."""
     description = describe_caption(text)
     if seed < 0:
         raise InputError("seed", "0 or more", seed)
-    return _build(description, np.random.default_rng([seed, zlib.crc32(text.encode())]))
+    random = np.random.default_rng([seed, zlib.crc32(description.caption.encode())])
+    standing = Cameras(Lens.from_fov(*USUAL_LENS, 96, 64), torch.eye(4)[None], "metric")
+    while True:
+        drawn = draw_scene(description, random)
+        if shows_all(drawn, standing, len(description.nouns)):
+            return WorldScene(drawn, description)
 
 
 def split_of(caption: str) -> Split:
@@ -133,88 +130,54 @@ def split_of(caption: str) -> Split:
     return {0: "test", 1: "val"}.get(number, "train")  # type: ignore[return-value]
 
 
+def _plan(index: int, split: Split, frames: int, height: int, width: int) -> Plan:
+    random = _random(index, split, 0)
+    description = draw_description(random, split)
+    family: Family = get_args(Family)[random.integers(3)]
+    (low, high), bend = LENS_FAMILIES[family]
+    lens = Lens.from_fov(random.uniform(low, high), random.uniform(*bend), width, height)
+    random = _random(index, split, 1)
+    while True:  # until a layout has a path that shows every named thing
+        drawn = draw_scene(description, random)
+        path = draw_path(random, drawn, lens, frames)
+        if path is not None and shows_all(drawn, path[1], len(description.nouns)):
+            return Plan(WorldScene(drawn, description), family, *path)
+
+
+def _other_layout(description: Description, cameras: Cameras, random: Generator) -> Scene:
+    """Another layout that the same path keeps clear of, and in which it shows every named thing."""
+    while True:
+        drawn = draw_scene(description, random)
+        if clearance(cameras, drawn) >= CLEAR and shows_all(drawn, cameras, len(description.nouns)):
+            return drawn
+
+
+def shows_all(scene: Scene, cameras: Cameras, named: int) -> bool:
+    """Whether each of the first `named` things fills enough of some frame to be seen."""
+    frames, rows, cols = LOOKED_AT
+    chosen = np.linspace(0, cameras.frames - 1, frames).round().astype(int).tolist()
+    few = cameras[chosen]
+    # The scene's things move with time, of which the chosen frames are the beginning, the middle and the end.
+    small = render(scene, replace(few, lens=few.lens.resized(cols, rows)), samples=1)
+    shares = [(small.surface == FIRST_THING + i).float().mean((1, 2)).max() for i in range(named)]
+    return bool(torch.stack(shares).min() >= LEAST_SEEN)
+
+
+def draw_description(random: Generator, split: Split) -> Description:
+    """One to four things in different colours and a theme; one of the things may move."""
+    while True:
+        count = int(random.choice(list(COUNTS), p=list(COUNTS.values())))
+        colours = random.choice(list(COLOURS), count, replace=False).tolist()
+        nouns = [Noun(colour, get_args(Kind)[random.integers(3)]) for colour in colours]
+        if random.random() < MOVING_SHARE:
+            mover = random.integers(count)
+            nouns[mover] = replace(nouns[mover], moving=get_args(Side)[random.integers(2)])
+        description = Description(tuple(nouns), list(THEMES)[random.integers(len(THEMES))])
+        if split_of(description.caption) == split:
+            return description
+
+
 def _random(index: int, split: Split, stream: int) -> Generator:
     if index < 0:
         raise InputError("number of a scene", "0 or more", index)
-    return np.random.default_rng([index, get_args(Split).index(split), stream])
-
-
-def _describe(random: Generator) -> Description:
-    """Two things mostly, in different colours, sometimes one or three; the first two may move."""
-    count = random.choice([1, 2, 3], p=[0.1, 0.6, 0.3])
-    colours = random.choice(list(COLOURS), count, replace=False).tolist()
-    kinds = random.choice(get_args(Kind), count).tolist()
-    nouns = [Noun(colour, kind) for colour, kind in zip(colours, kinds, strict=True)]
-    mover, side = random.integers(min(count, 2)), get_args(Side)[random.integers(2)]
-    if random.random() < MOVING_SHARE:
-        nouns[mover] = replace(nouns[mover], moving=side)
-    return Description(tuple(nouns), list(THEMES)[random.integers(len(THEMES))])
-
-
-def _build(description: Description, random: Generator) -> WorldScene:
-    """Stand the things where the caption says, drawn again until none touches another or a wall, however they move."""
-    theme = THEMES[description.theme]
-    room = theme.room()
-    while True:
-        things: list[Thing] = []
-        for index, noun in enumerate(description.nouns):
-            x, z = _position(index, len(description.nouns), random)
-            radius = random.uniform(0.8, 1.05) * {"ball": 1.0, "box": 0.85, "pillar": 0.6}[noun.kind]
-            height = {"ball": 2 * radius, "box": random.uniform(1.5, 2.1), "pillar": random.uniform(2.4, 3.4)}[
-                noun.kind
-            ]
-            travel = random.uniform(1.0, 2.0) * {"left": -1.0, "right": 1.0, None: 0.0}[noun.moving]
-            yaw = random.uniform(-0.6, 0.6)
-            colour = theme.lit(COLOURS[noun.colour])
-            things.append(Thing(noun.kind, x, z, radius, height, colour, yaw=yaw, motion=(travel, 0.0)))
-        if _apart(things, room):
-            return WorldScene(Scene(room, tuple(things)), description)
-
-
-def _position(index: int, count: int, random: Generator) -> tuple[float, float]:
-    """Where the caption's order puts a thing: alone ahead, else left, right, behind."""
-    if count == 1:
-        return random.uniform(-0.5, 0.5), random.uniform(3.5, 5.0)
-    side = (-1.0, 1.0, 0.0)[index]
-    return side * random.uniform(1.25, 2.1) + random.uniform(-0.2, 0.2), random.uniform(3.5, 5.0) + 1.2 * (index == 2)
-
-
-def _apart(things: list[Thing], room: Room) -> bool:
-    """Whether nothing ever touches anything, at any time of the clip."""
-    for time in np.linspace(0, 1, 9):
-        now = [thing.at(float(time)) for thing in things]
-        for index, one in enumerate(now):
-            if max(abs(one.x), abs(one.z)) + reach(one) > room.half:
-                return False
-            for other in now[:index]:
-                if math.dist((one.x, one.z), (other.x, other.z)) < reach(one) + reach(other) + 0.1:
-                    return False
-    return True
-
-
-def reach(thing: Thing) -> float:
-    """How far from its axis a thing extends."""
-    return thing.radius * (math.sqrt(2) if thing.kind == "box" else 1.0)
-
-
-def _path(random: Generator, scene: Scene, lens: Lens, frames: int) -> tuple[str, Cameras]:
-    """A move of one or two parts that keeps clear of everything, drawn again until it does."""
-    yaw = random.uniform(-4, 4)
-    while True:
-        move = draw_move(random, AMOUNTS)
-        # Judged on a path of its own, so that the number of frames does not change what is drawn.
-        if keeps_clear(trajectory(move, lens, 33, unit="metric", yaw=yaw), scene):
-            return move, trajectory(move, lens, frames, unit="metric", fps=FPS, yaw=yaw)
-
-
-def keeps_clear(cameras: Cameras, scene: Scene) -> bool:
-    """Whether a path stays inside the court, above its floor and outside every thing, at every time."""
-    positions, room = cameras.world_from_camera[:, :3, 3].double(), scene.room
-    if positions[:, ::2].abs().max() > room.half - CLEARANCE or positions[:, 1].max() > room.floor - CLEARANCE:
-        return False
-    for thing in scene.things:
-        time = torch.linspace(0, 1, len(positions), dtype=positions.dtype)[:, None]
-        standing = torch.tensor([thing.x, thing.z]) + time * torch.tensor(thing.motion)
-        if (positions[:, ::2] - standing).norm(dim=-1).min() < reach(thing) + CLEARANCE:
-            return False
-    return True
+    return np.random.default_rng([index, get_args(Split).index(split), stream, 2])

@@ -1,7 +1,6 @@
 """The start of the embedded model: fit the codec's principal components to rendered clips.
 
     python experiments/embedded/codec.py -o runs/embedded/base.safetensors
-    python experiments/embedded/codec.py --world world-2 -o runs/second/base.safetensors
 
 Writes a whole embedded model whose transformer is still random: the base that the backbone's training starts from.
 Prints the linear inverse's peak signal-to-noise ratio on validation clips; `decoder.py` trains what is added to it.
@@ -9,7 +8,6 @@ Prints the linear inverse's peak signal-to-noise ratio on validation clips; `dec
 
 import argparse
 import logging
-from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -17,27 +15,18 @@ from rich.progress import track
 from torch import Tensor
 from torch.nn.functional import mse_loss
 
-from curvedray.data.sources import WORLDS
 from curvedray.media.pixels import video_from_frames
 from curvedray.models.embedded.model import EmbeddedModel, EmbeddedShape, save_embedded
 from curvedray.world.themes import WORDS
-from curvedray.world.world import Split
+from curvedray.world.world import Split, world_clip
 
 logging.basicConfig(level=logging.INFO, format="%(message)s")
 log = logging.getLogger(__name__)
 
 
-# What is trained on each world: the second has more to see, so its model has four times the tokens and eight blocks.
-SHAPES = {
-    "world": EmbeddedShape(WORDS),
-    "world-2": EmbeddedShape(WORDS, channels=48, layers=8, patch=1, painted=16),
-}
-
-
-def rendered(count: int, split: Split, world: str = "world") -> tuple[Tensor, list[str]]:
+def rendered(count: int, split: Split) -> tuple[Tensor, list[str]]:
     """Clips as (b 3 frames h w), bytes, and their captions."""
-    draw = WORLDS[world][1]
-    clips = [draw(index, split) for index in track(range(count), f"rendering {split}")]
+    clips = [world_clip(index, split) for index in track(range(count), f"rendering {split}")]
     return torch.stack([clip.video for clip in clips]).movedim(-1, 1), [clip.caption for clip in clips]
 
 
@@ -55,14 +44,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--out", type=Path, required=True)
     parser.add_argument("--clips", type=int, default=1000)
-    parser.add_argument("--world", choices=list(SHAPES), default="world")
-    parser.add_argument("--channels", type=int)
+    parser.add_argument("--channels", type=int, default=48)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     torch.manual_seed(options.seed)
-    shape = SHAPES[options.world]
-    model = EmbeddedModel(replace(shape, channels=options.channels or shape.channels))
-    clips = (rendered(options.clips, "train", options.world)[0], rendered(64, "val", options.world)[0])
+    model = EmbeddedModel(EmbeddedShape(WORDS, channels=options.channels))
+    clips = (rendered(options.clips, "train")[0], rendered(64, "val")[0])
     video, held_out = (in_unit_range(some) for some in clips)
     model.codec.fit(video)
     model.measure(model.codec.encode(video))

@@ -1,7 +1,7 @@
 """Train what an embedded model's decoder adds to the linear inverse of its latents.
 
-    python experiments/embedded/decoder.py --world world-2 --model runs/embedded/backbone/embedded.safetensors \
-        --painted 16 -o runs/embedded/embedded.safetensors
+    python experiments/embedded/decoder.py --model runs/embedded/backbone/embedded.safetensors \
+        -o runs/embedded/embedded.safetensors
 
 It learns from the backbone's own guesses: a clip's latents are noised moderately, the backbone says in one step what
 they were, and the decoder paints the true clip from that. Such guesses have the errors that a sampler leaves, and are
@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
-from codec import SHAPES, decibels, in_unit_range, rendered
+from codec import decibels, in_unit_range, rendered
 from rich.progress import track
 from torch import Generator, Tensor
 from torch.nn.functional import l1_loss
@@ -25,6 +25,7 @@ from curvedray.media.pixels import frames_from_video
 from curvedray.models.embedded.codec import SPACE
 from curvedray.models.embedded.model import EmbeddedModel, load_embedded, save_embedded
 from curvedray.models.flow import noised
+from curvedray.training.precision import quick_precision
 
 logging.basicConfig(level=logging.INFO, format="%(message)s")
 log = logging.getLogger(__name__)
@@ -68,13 +69,17 @@ def train_decoder(model: EmbeddedModel, video: Tensor, captions: list[str], opti
     layers = [layer for layer in (model.codec.correction, model.codec.paint) if layer is not None]
     parameters = [p for layer in layers for p in layer.requires_grad_(True).parameters()]
     optimiser = torch.optim.AdamW(parameters, lr=2e-3, weight_decay=0.01)
+    quick = torch.autocast("cpu", torch.bfloat16, enabled=quick_precision() == "bf16")
     for step in track(range(options.steps), "training the decoder"):
         for group in optimiser.param_groups:
             group["lr"] = 2e-3 * min(1, (step + 1) / 50) * (1 - step / options.steps)
         chosen = torch.randint(len(video), (options.batch,), generator=random)
         true = in_unit_range(video[chosen])
-        guess = guesses(model, model.codec.encode(true), text[chosen], random)
-        loss = painting_loss(model.codec.decode(guess), true)
+        latents = model.codec.encode(true)
+        with quick:
+            guess = guesses(model, latents, text[chosen], random)
+            painted = model.codec.decode(guess.float())
+        loss = painting_loss(painted.float(), true)
         optimiser.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(parameters, 1.0)
@@ -112,17 +117,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("-o", "--out", type=Path, required=True)
-    parser.add_argument("--world", choices=list(SHAPES), default="world")
-    parser.add_argument("--painted", type=int, default=0, help="channels per pixel of the last layers; 0: none")
+    parser.add_argument("--painted", type=int, default=16, help="channels per pixel of the last layers; 0: none")
     parser.add_argument("--clips", type=int, default=1500)
-    parser.add_argument("--steps", type=int, default=1500)
-    parser.add_argument("--batch", type=int, default=8)
+    parser.add_argument("--steps", type=int, default=1000)
+    parser.add_argument("--batch", type=int, default=6)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     torch.manual_seed(options.seed)
     model = with_painter(load_embedded(options.model), options.painted).requires_grad_(False)
-    train_decoder(model, *rendered(options.clips, "train", options.world), options)
-    report(model, *rendered(64, "val", options.world))
+    train_decoder(model, *rendered(options.clips, "train"), options)
+    report(model, *rendered(64, "val"))
     save_embedded(model, options.out)
     log.info("wrote %s", options.out)
 

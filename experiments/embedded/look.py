@@ -1,6 +1,6 @@
 """A look at a backbone while it trains: what its averaged weights make of a few captions, and those weights as a model.
 
-    python experiments/embedded/look.py runs/second/beginnings --model runs/second/base.safetensors -o look.png \
+    python experiments/embedded/look.py runs/embedded/beginnings --model runs/embedded/base.safetensors -o look.png \
         --weights begun.safetensors
 
 No adapter, no trained decoder: latents through the linear inverse, so patches show. With `--frames 1` it is pictures.

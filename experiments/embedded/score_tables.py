@@ -1,157 +1,244 @@
-"""The tables of `score.py` as a page of Markdown: errors and losses in, text out.
+"""The page of `score.py`: readings in, Markdown out.
 
-n clip
+s seed of training   n clip
 """
 
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from torch import Tensor
+import torch
 
-from curvedray.evaluate.report import interval_text, mean_text
-from curvedray.evaluate.statistics import bootstrap
-from curvedray.evaluate.world_truth import AXES, ClipErrors, KnownClips
+from curvedray.evaluate.estimators.clip_reader import Reading
+from curvedray.evaluate.map_obedience import LayoutObedience, layout_obedience
+from curvedray.evaluate.metrics.geometry import adherence
+from curvedray.evaluate.report import number_text
+from curvedray.evaluate.statistics import Interval, bootstrap
+from curvedray.evaluate.world_truth import AXES, ClipErrors, KnownClips, errors_of
 from curvedray.files import whole_file
 from curvedray.tables import markdown_table
 
 FAMILIES = ("pinhole", "wide", "fisheye")
+FLOOR, STILL, SHUFFLED = "real clips (the estimator's floor)", "no motion", "shuffled cameras"
 MEASURES = {
-    "rotation": "Rotation, degrees per frame",
-    "rot_err": "RotErr, rad",
-    "trans_err": "TransErr",
-    "cam_mc": "CamMC",
-    "metres": "Translation, m",
+    "rotation": "rotation, degrees per frame",
+    "metres": "translation, m",
+    "nears": "translation, near distances",
     "fov": "FoV, degrees",
     "xi": "xi",
-    "distance": "Distances, log",
+    "rot_err": "RotErr, rad",
+    "cam_mc": "CamMC",
 }
-MAPPED = {"distance": "Distances, log", "decibels": "PSNR with the exact rendering, dB", "metres": "Translation, m"}
-WITH_MAP = ", exact map"  # ends the name of a row that is given each clip's radial map
 OBEYED = {"theme": "theme", "colour": "colours", "kind": "kinds"}
+ADHERENCE = {"silog": "SILog", "abs_rel": "AbsRel", "delta_1": "delta_1", "scale_jitter": "scale jitter"}
+OBEDIENCE = {
+    "error": "error of distances, log",
+    "error_without": "without a map",
+    "error_of_real": "floor",
+    "share_of_the_way": "share of the way",
+    "change": "r of change",
+    "bearing": "r of left to right",
+    "distance": "r of near to far",
+}
 
 
-def write_tables(
+@dataclass(frozen=True, eq=False)
+class Row:
+    """What was read of one set of films."""
+
+    name: str
+    said: Reading
+    edges: np.ndarray  # mean gradient on edges, by clip
+    borders: np.ndarray  # energy on borders of patches over that inside, by clip
+
+
+Seeds = dict[str, list[ClipErrors]]  # by row
+
+
+def write_page(
     out: Path,
     truth: KnownClips,
-    families: np.ndarray,
-    values: dict[str, ClipErrors],
-    losses: dict[str, dict[str, Tensor]],
-    estimator: str,
-    split: str,
+    asked: KnownClips,
+    families: Sequence[str],
+    real: Row,
+    others: Row,
+    rows: Sequence[Row],
+    mapped: Sequence[Row],
+    floor: str,
+    command: str,
 ) -> None:
-    """All tables as one page of Markdown."""
+    """All tables as one page of Markdown, and their numbers as JSON."""
+    errors: Seeds = {FLOOR: [_errors(truth, real.said)], STILL: [_errors(truth, truth.without_looking())]}
+    errors[SHUFFLED] = [_errors(truth.with_next_cameras(), real.said)]
+    for row in rows:
+        errors.setdefault(row.name, []).append(_errors(truth, row.said))
+    for row in mapped:
+        errors.setdefault(f"{row.name}, with a map", []).append(_errors(asked, row.said))
+    layouts = _layouts(asked, rows, mapped, others)
     page = [
         "# The embedded model, measured",
         "",
-        f"{len(truth)} clips of the {split} split, five poses each (every fourth frame), read by the embedded "
-        f"estimator (version {estimator}). Means over clips with 95 % bootstrap intervals. {date.today().isoformat()}, "
-        "two CPU cores. TransErr and CamMC divide each path by its own largest translation, so clips that hardly "
-        "translate are noise in them: they are taken over clips that move more than 0.3 m. Distances are those seen in "
-        "the video, against the exact scene's, in log metres.",
+        f"{len(truth)} clips, five poses each (every fourth frame), read by the embedded estimator: {floor}. Means "
+        "with 95 % bootstrap intervals over clips; behind a plus-minus sign, where a row was trained with several "
+        "seeds, the standard deviation over seeds. A near distance is the fifth percentile of a clip's distances, "
+        "read likewise: it is the unit that a model is told its path in, and only a map tells it how many metres that "
+        "is. "
+        f"`{command}`, {date.today().isoformat()}, two CPU cores.",
         "",
         "## In short",
         "",
-        _summary(values),
+        _summary(errors),
         "",
         "## Does it obey the camera?",
         "",
-        markdown_table(["row", *MEASURES.values()], _measure_rows(truth, values)),
+        _table(errors, MEASURES),
         "",
         "Correlation over clips between what was asked and what was found, at the last frame:",
         "",
         markdown_table(
             ["row", *AXES],
-            [[name, *(interval_text(v.correlation(axis)) for axis in AXES)] for name, v in values.items()],
+            [[name, *(_text([e.correlation(axis) for e in many]) for axis in AXES)] for name, many in errors.items()],
         ),
         "",
         "## By lens family",
         "",
-        markdown_table(
-            ["row", *(f"{family}, {name}" for family in FAMILIES for name in ("rotation", "FoV"))],
-            [
-                [name, *(mean_text(v.measures[m][families == f]) for f in FAMILIES for m in ("rotation", "fov"))]
-                for name, v in values.items()
-            ],
-        ),
+        _by_family(errors, np.array(families)),
         "",
         "## Does it obey the prompt?",
         "",
-        "Share of themes, and of the three places' colours and kinds (or their being empty), that the estimator reads "
-        "as the caption says.",
+        "Share of themes, of colours that are there or not, and of the kinds of things that are, which the estimator "
+        "reads as the caption says.",
         "",
-        markdown_table(
-            ["row", *OBEYED.values()],
-            [[name, *(mean_text(v.measures[m]) for m in OBEYED)] for name, v in values.items()],
-        ),
+        _table(errors, OBEYED),
         "",
         "## Does it obey a map of distances?",
         "",
-        "What an adapter trained with maps gains from each clip's exact one, clip by clip.",
+        "Each clip filmed with the exact map of another layout, which caption and camera do not tell. Share of the "
+        "way: from the error of the same row without a map (0) to the estimator's on real clips of that layout (1). "
+        "Correlations: of the change of log distance that was asked and seen, and of where things stand and are read.",
         "",
-        markdown_table(["row", *MAPPED.values()], _map_rows(values)),
+        markdown_table(
+            ["row", *OBEDIENCE.values(), *ADHERENCE.values()],
+            [[name, *(_text([i[key] for i in many]) for key in (*OBEDIENCE, *ADHERENCE))] for name, many in layouts],
+        ),
         "",
-        "## Held-out denoising loss and radial head",
+        "## Is it crisp?",
         "",
-        "The flow-matching error at three noise levels, with the same noise for every row, and the radial head's mean "
-        "absolute error in log radius, against the exact radii; `constant` is one number for all.",
+        "Mean gradient on edges, and energy on the borders of patches relative to inside, of real clips = 1.",
         "",
-        _losses(losses),
+        _crispness(real, [*rows, *mapped], len(rows)),
     ]
-    with whole_file(out / "table.md") as temporary:
-        temporary.write_text("\n".join(page) + "\n")
-    record = {name: {key: x.double().mean().item() for key, x in found.items()} for name, found in losses.items()}
-    with whole_file(out / "losses.json") as temporary:
-        temporary.write_text(json.dumps(record, indent=1))
+    record = {
+        "rows": {name: [one.to_json() for one in many] for name, many in errors.items()},
+        "maps": {name: [{key: vars(value) for key, value in one.items()} for one in many] for name, many in layouts},
+    }
+    for file, text in (("table.md", "\n".join(page) + "\n"), ("rows.json", json.dumps(record, indent=1) + "\n")):
+        with whole_file(out / file) as temporary:
+            temporary.write_text(text)
 
 
-def _summary(values: dict[str, ClipErrors]) -> str:
-    """What the model's page shows: the rows to compare with, and every adapter as it is best used."""
-    # Of a run's rows the last counts, which has the most guidance.
-    best = {name.split(",")[0]: name for name in values if not name.endswith(WITH_MAP)}
-    axes = (("yaw", "pitch", "roll"), ("x", "y", "z"))
+def _errors(truth: KnownClips, said: Reading) -> ClipErrors:
+    """Errors of a reading, with that of the path in near distances beside that in metres."""
+    found = errors_of(truth, said)
+    return ClipErrors(found.measures | {"nears": path_in_nears(truth, said)}, found.asked, found.found)
+
+
+def path_in_nears(truth: KnownClips, said: Reading) -> np.ndarray:
+    """Mean distance of the read path from the true one, each in its own near distances."""
+    paths = [x.shift.double() / near_of(x.log_radius, truth.known)[:, None, None] for x in (truth, said)]
+    return (paths[0] - paths[1])[:, 1:].norm(dim=-1).mean(1).numpy()
+
+
+def near_of(log_radius: torch.Tensor, known: torch.Tensor) -> torch.Tensor:
+    """The fifth percentile of each clip's radii."""
+    radii = torch.where(known, log_radius.double(), torch.nan).flatten(1)
+    return radii.nanquantile(0.05, dim=1).exp()
+
+
+def _layouts(
+    asked: KnownClips, rows: Sequence[Row], mapped: Sequence[Row], others: Row
+) -> list[tuple[str, list[dict[str, Interval]]]]:
+    """Obedience and adherence of every row that was given maps, beside the same row without."""
+    free: dict[str, list[Row]] = {}
+    for row in rows:
+        free.setdefault(row.name, []).append(row)
+    found: dict[str, list[dict[str, Interval]]] = {}
+    for row in mapped:
+        without = free[row.name][len(found.get(row.name, []))]
+        obeyed: LayoutObedience = layout_obedience(asked, row.said, without.said, others.said)
+        found.setdefault(row.name, []).append(vars(obeyed) | _adherence(asked, row.said))
+        found.setdefault(f"{row.name}, without a map", []).append(
+            vars(layout_obedience(asked, without.said, without.said, others.said)) | _adherence(asked, without.said)
+        )
+    if found:
+        floor = vars(layout_obedience(asked, others.said, without.said, others.said)) | _adherence(asked, others.said)
+        found["real clips of that layout"] = [floor]
+    return list(found.items())
+
+
+def _adherence(asked: KnownClips, said: Reading) -> dict[str, Interval]:
+    """The paper's scores against the maps that were given, per token, over clips."""
+    given = torch.where(asked.known, asked.log_radius, torch.nan).exp().numpy()
+    rows = [adherence(g, p) for g, p in zip(given, said.log_radius.exp().numpy(), strict=True)]
+    return {name: bootstrap(np.array([getattr(row, name) for row in rows])) for name in ADHERENCE}
+
+
+def _text(seeds: Sequence[Interval]) -> str:
+    """The mean over seeds with the mean interval over clips, and the spread over seeds."""
+    means = np.array([one.mean for one in seeds])
+    if np.isnan(means).all():
+        return "-"
+    low, high = (float(np.mean([getattr(one, end) for one in seeds])) for end in ("low", "high"))
+    text = f"{number_text(float(means.mean()))} [{number_text(low)}, {number_text(high)}]"
+    return text if len(seeds) == 1 else f"{text} ± {number_text(float(means.std(ddof=1)))}"
+
+
+def _table(errors: Seeds, columns: dict[str, str]) -> str:
+    rows: list[list[Any]] = []
+    for name, many in errors.items():
+        rows.append([name, *(_text([bootstrap(one.measures[key]) for one in many]) for key in columns)])
+    return markdown_table(["row", *columns.values()], rows)
+
+
+def _by_family(errors: Seeds, families: np.ndarray) -> str:
+    columns = [(family, measure) for family in FAMILIES if family in families for measure in ("rotation", "fov")]
     rows = []
-    for row in best.values():
-        means = [bootstrap(values[row].measures[name]) for name in ("rotation", "metres", "fov")]
-        cells = [f"{i.mean:.{d}f} [{i.low:.{d}f}, {i.high:.{d}f}]" for i, d in zip(means, (1, 2, 1), strict=True)]
-        found = [[values[row].correlation(axis).mean for axis in group] for group in axes]
-        rows.append([row, *cells, *("/".join("-" if np.isnan(r) else f"{r:.2f}" for r in group) for group in found)])
-    head = ["row", "rotation, degrees per frame", "translation, m", "FoV, degrees", "r of yaw/pitch/roll", "r of x/y/z"]
-    return markdown_table(head, rows)
-
-
-def _measure_rows(truth: KnownClips, values: dict[str, ClipErrors]) -> list[list[str]]:
-    moves = (truth.shift.norm(dim=-1).amax(1) > 0.3).numpy()
-    rows = []
-    for name, value in values.items():
-        cells = [value.measures[m][moves] if m in ("trans_err", "cam_mc") else value.measures[m] for m in MEASURES]
-        rows.append([name, *(mean_text(cell) for cell in cells)])
-    return rows
-
-
-def _map_rows(values: dict[str, ClipErrors]) -> list[list[str]]:
-    rows = []
-    for name, value in values.items():
-        if name.endswith(WITH_MAP):
-            without = values[name.removesuffix(WITH_MAP)].measures
-            rows.append([name, *(mean_text(value.measures[key] - without[key], 2) for key in MAPPED)])
-    return rows
-
-
-def _losses(losses: dict[str, dict[str, Tensor]]) -> str:
-    names = sorted({key for found in losses.values() for key in found})
-    rows = [
-        [run, *(mean_text(found[key].double().numpy(), 4) if key in found else "-" for key in names)]
-        for run, found in losses.items()
-    ]
-    text = markdown_table(["row", *names], rows)
-    ours = [key for key in names if key.startswith("loss")]
-    if "ucpe" in losses:
-        rows = [
-            [run, *(mean_text((found[key] - losses["ucpe"][key]).double().numpy(), 4) for key in ours)]
-            for run, found in losses.items()
-            if run != "ucpe"
+    for name, many in errors.items():
+        cells = [
+            _text([bootstrap(one.measures[measure][families == family]) for one in many]) for family, measure in columns
         ]
-        text += f"\n\nDifferences from ucpe, clip by clip:\n\n{markdown_table(['row', *ours], rows)}"
-    return text
+        rows.append([name, *cells])
+    return markdown_table(["row", *(f"{family}, {measure}" for family, measure in columns)], rows)
+
+
+def _summary(errors: Seeds) -> str:
+    """What the model's page shows."""
+    rows = []
+    for name, many in errors.items():
+        cells = [
+            _text([bootstrap(one.measures[key]) for one in many]) for key in ("rotation", "metres", "nears", "fov")
+        ]
+        groups = [
+            "/".join(_mean(np.array([one.correlation(axis).mean for one in many])) for axis in group)
+            for group in (("yaw", "pitch", "roll"), ("x", "y", "z"))
+        ]
+        rows.append([name, *cells, *groups])
+    head = [*(MEASURES[key] for key in ("rotation", "metres", "nears", "fov")), "r of yaw/pitch/roll", "r of x/y/z"]
+    return markdown_table(["row", *head], rows)
+
+
+def _mean(values: np.ndarray) -> str:
+    return "-" if np.isnan(values).any() else f"{values.mean():.2f}"
+
+
+def _crispness(real: Row, rows: Sequence[Row], free: int) -> str:
+    lines = []
+    for number, row in enumerate(rows):
+        name = row.name if number < free else f"{row.name}, with a map"
+        edges, borders = bootstrap(row.edges / real.edges.mean()), bootstrap(row.borders / real.borders.mean())
+        lines.append([name, _text([edges]), _text([borders])])
+    return markdown_table(["row", "edges", "borders of patches"], lines)

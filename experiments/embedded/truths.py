@@ -15,16 +15,14 @@ import torch
 from rich.progress import track
 from torch import Tensor
 
-from curvedray.data.sources import WORLDS
-from curvedray.evaluate.world_truth import FIRST_WORLD, SECOND_WORLD, KnownClips
+from curvedray.evaluate.world_truth import KnownClips
 from curvedray.files import write_tensors
 from curvedray.inputs import read_tensors
 from curvedray.media.pixels import video_from_frames
 from curvedray.models.embedded.model import EmbeddedModel
-from curvedray.world.world import Split
+from curvedray.world.world import Split, world_clip
 
 PART = 500  # clips per file
-READERS = {"world": FIRST_WORLD, "world-2": SECOND_WORLD}  # what an estimator of each world answers
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,23 +36,23 @@ class Lessons:
         return Lessons(self.latents[rows], self.truth[rows])
 
 
-def render_lessons(model: EmbeddedModel, world: str, first: int, count: int, split: Split, folder: Path) -> Lessons:
-    """Clips first .. first + count of a world's split, rendered now or before."""
+def render_lessons(model: EmbeddedModel, first: int, count: int, split: Split, folder: Path) -> Lessons:
+    """Clips first .. first + count of a split, rendered now or before."""
     codec = hashlib.sha256(b"".join(b.numpy().tobytes() for b in model.codec.buffers())).hexdigest()[:8]
     parts = []
     for start in track(range(first, first + count, PART), f"rendering {split}"):
         number = min(PART, first + count - start)
-        path = folder / f"{world}-{split}-{start}-{number}-{codec}.safetensors"
+        path = folder / f"{split}-{start}-{number}-{codec}.safetensors"
         if not path.exists():
-            write_part(path, model, world, range(start, start + number), split)
+            write_part(path, model, range(start, start + number), split)
         parts.append(read_tensors(path)[0])
     return joined(parts)
 
 
-def write_part(path: Path, model: EmbeddedModel, world: str, numbers: range, split: Split) -> None:
-    clips = [WORLDS[world][1](number, split) for number in numbers]
+def write_part(path: Path, model: EmbeddedModel, numbers: range, split: Split) -> None:
+    clips = [world_clip(number, split) for number in numbers]
     latents = torch.stack([model.encode(video_from_frames(clip.video)[None])[0].half() for clip in clips])
-    truth = KnownClips.of(clips, READERS[world])
+    truth = KnownClips.of(clips)
     write_tensors(path, {"latents": latents} | {field.name: getattr(truth, field.name) for field in fields(truth)})
 
 

@@ -77,7 +77,7 @@ def test_the_page_knows_which_adapters_fit_a_transfer(wan, tmp_path):
     start = Asker(Studio(tmp_path / "studio", Shelf((NAME,), (str(adapter),)))).get("/api/start").json()
     of = {row["name"]: (row["maps"], row["models"]) for row in start["adapters"]}
     assert of[str(adapter)] == (True, None)
-    assert of["embedded-map"] == (True, ["embedded"])
+    assert of["embedded"] == (True, ["embedded"])
 
 
 def test_a_large_models_step_shows_its_first_frame(wan):

@@ -47,7 +47,7 @@ def test_a_caption_and_the_court_are_scenes_too(ask):
 def test_a_court_is_made_large_enough_for_a_path(ask):
     body = {"scene": {"court": True}, "positions": [[0, 0, 0], [0, 0, 20], [0, 0, 3]]}
     found = ask.post("/api/scene", body).json()
-    assert found["room"]["half"] == 22
+    assert found["room"]["half_depth"] == 22
     assert len(found["things"]) == len(preview_scene().things) - 1  # the ball stands in its way
 
 
@@ -98,8 +98,8 @@ def test_an_empty_scene_is_open_ground(ask):
 def test_the_page_is_told_what_there_is_to_choose_from(ask):
     told = ask.get("/api/start").json()
     assert told["models"][0]["frames"] == 17
-    assert {row["name"] for row in told["adapters"]} == {"embedded", "embedded-map", "none"}
-    assert [row["maps"] for row in told["adapters"]] == [False, True, False]
+    assert {row["name"] for row in told["adapters"]} == {"embedded", "none"}
+    assert [row["maps"] for row in told["adapters"]] == [True, False]
     assert len(told["formats"]) == 21
     assert len(told["colours"]) == 256
     orbit = next(row for row in told["moves"] if row["name"] == "orbit")

@@ -12,7 +12,7 @@ from curvedray.cameras.other_lens_models import Radial
 from curvedray.errors import InputError
 from curvedray.evaluate import pose_errors
 from curvedray.evaluate.estimators import Estimator, make_estimator
-from curvedray.evaluate.estimators.clip_reader import GRID, ClipReader, ReaderShape
+from curvedray.evaluate.estimators.clip_reader import ClipReader, ReaderShape
 from curvedray.evaluate.estimators.embedded import (
     OLDER_NAMES,
     WEIGHTS,
@@ -26,6 +26,7 @@ from curvedray.evaluate.matching import Job
 from curvedray.evaluate.metrics import geometry, lens
 from curvedray.evaluate.run import score_clip
 from curvedray.evaluate.scores import Failure
+from curvedray.evaluate.world_truth import SHAPE
 from curvedray.files import write_tensors
 from curvedray.formats import write_cameras
 from curvedray.media.video import write_video
@@ -53,8 +54,9 @@ def test_it_reads_everything_at_once(embedded):
     reading = embedded.read(torch.from_numpy(clips(3)))
     assert reading.turn.shape == reading.shift.shape == (3, 5, 3)
     assert reading.fov.shape == reading.xi.shape == (3,)
-    assert reading.log_radius.shape == (3, 5, 4, 6)
-    assert (reading.theme.shape, reading.colour.shape, reading.kind.shape) == ((3, 2), (3, 3, 3), (3, 3, 4))
+    assert reading.log_radius.shape == (3, 5, 8, 12)
+    assert (reading.theme.shape, reading.colour.shape, reading.kind.shape) == ((3, 2), (3, 2, 2), (3, 2, 4))
+    assert reading.position.shape == (3, 2, 2)
     assert (reading.turn[:, 0] == 0).all()
     assert (reading.shift[:, 0] == 0).all()
     alone = embedded.read(torch.from_numpy(clips(3)[1:2]))  # a clip's neighbours do not change it
@@ -70,7 +72,7 @@ def test_its_answer_is_a_path_a_lens_a_horizon_and_radii(embedded):
     np.testing.assert_array_equal(answer.view.up[0], [0, -1, 0])  # the world's paths start level
     np.testing.assert_allclose(answer.view.up[4], -answer.poses[16, 1, :3])
     assert isinstance(answer.view.lens, Lens)
-    assert answer.radial.shape == (5, 4, 6)
+    assert answer.radial.shape == (5, 8, 12)
     assert (answer.radial > 0).all()
     assert answer.note.startswith("reads as ")
 
@@ -260,8 +262,8 @@ def test_token_radii_are_scored_against_pooled_ones():
 def test_the_weights_in_the_package_read_clips_they_never_saw():
     """Its floor is measured on 240 test clips; twelve others, rendered and shown as they are, bound it from above."""
     shipped = Embedded.load()
-    assert WEIGHTS.stat().st_size < 4e6
-    assert "2.9 degrees" in shipped.floor
+    assert WEIGHTS.stat().st_size < 8e6
+    assert "degrees per frame" in shipped.floor
     shown = [world_clip(index, "test") for index in range(1000, 1012)]
     reading = shipped.read(torch.stack([clip.video for clip in shown]))
     errors = [
@@ -288,7 +290,7 @@ def test_the_header_says_what_it_is(embedded, tmp_path):
 def test_it_reads_the_clips_that_the_embedded_model_makes():
     model = load_model("random")
     own = model.defaults
-    assert model.grid_for(own.frames, own.height, own.width) == GRID
+    assert model.grid_for(own.frames, own.height, own.width) == SHAPE.radii
     assert at_reading_size(torch.zeros(1, own.frames, own.height, own.width, 3, dtype=torch.uint8)).shape == (
         *(1, 3, own.frames, own.height, own.width),
     )

@@ -6,17 +6,16 @@ import numpy as np
 import pytest
 import torch
 
-from curvedray.errors import InputError
 from curvedray.evaluate.map_obedience import layout_obedience
-from curvedray.evaluate.world_truth import SECOND_WORLD, KnownClips
-from curvedray.world.second_world import world_clip
+from curvedray.evaluate.world_truth import KnownClips
+from curvedray.world.world import world_clip
 
 
 @pytest.fixture(scope="module")
 def layouts() -> tuple[KnownClips, KnownClips]:
     """The same captions and cameras twice, with things elsewhere."""
     first, other = ([world_clip(i, "val", layout=layout) for i in range(6)] for layout in (0, 1))
-    return KnownClips.of(first, SECOND_WORLD), KnownClips.of(other, SECOND_WORLD)
+    return KnownClips.of(first), KnownClips.of(other)
 
 
 def test_an_obeyed_map_scores_one_and_an_ignored_one_zero(layouts):
@@ -42,10 +41,3 @@ def test_half_way_is_half_and_noise_is_no_obedience(layouts):
     noise = torch.randn(between.shape, generator=torch.Generator().manual_seed(0))
     noisy = replace(other.exact(), log_radius=first.log_radius + 0.1 * noise)
     assert abs(layout_obedience(other, noisy, first.exact(), other.exact()).change.mean) < 0.1
-
-
-def test_the_truth_must_have_a_slot_per_colour(layouts):
-    first, _ = layouts
-    placed = replace(first, position=first.position[..., :0])
-    with pytest.raises(InputError, match="a slot per colour"):
-        layout_obedience(placed, first.exact(), first.exact(), first.exact())

@@ -48,7 +48,7 @@ def test_a_blocked_out_scene_is_filmed_along_the_videos_own_camera_and_repeats_t
         recipe.shot.cameras.world_from_camera, made.cameras.scaled(map.near).world_from_camera, rtol=1e-4, atol=1e-5
     )
     radii = np.load(tmp_path / "a-radii.npz")
-    assert radii["radius"].shape == radii["sigma"].shape == (len(radii["blocks"]), 5, 4, 6)
+    assert radii["radius"].shape == radii["sigma"].shape == (len(radii["blocks"]), 5, 8, 12)
     assert (radii["radius"] > 0).all()
     assert float(radii["near"]) == pytest.approx(map.near)
     assert run("generate", "--again", out, "-o", tmp_path / "b.mp4").exit_code == 0

@@ -27,7 +27,7 @@ def model():
 def test_it_is_a_video_model(model):
     assert isinstance(model, VideoModel)
     grid = model.grid_for(17, 64, 96)
-    assert (grid.frames, grid.rows, grid.cols) == (5, 4, 6)
+    assert (grid.frames, grid.rows, grid.cols) == (5, 8, 12)
     latents = model.encode(torch.zeros(1, 3, 17, 64, 96))
     assert latents.shape == (1, *model.latent_shape(grid))
     assert model.decode(latents).shape == (1, 3, 17, 64, 96)

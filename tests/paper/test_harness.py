@@ -4,6 +4,7 @@ import json
 import os
 import signal
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -226,3 +227,12 @@ def test_a_row_may_change_what_a_table_compares_and_nothing_else():
         Row({"lr": 0.1})
     with pytest.raises(ValueError, match="rows among"):
         Experiment(rows={"a": Row()}, baseline="b")
+
+
+def test_the_precision_of_a_machine_does_not_make_another_row():
+    """Rows are compared whichever machine trained them; all else of a recipe makes another."""
+    row = mix()
+    plain, quick = (Setting(TINY, Path("store"), overrides=(f"precision={i}",)) for i in ("no", "bf16"))
+    assert plain.base.precision != quick.base.precision
+    assert plain.training_key(row) == quick.training_key(row)
+    assert plain.training_key(row) != Setting(TINY, Path("store"), overrides=("lr=0.5",)).training_key(row)

@@ -174,7 +174,7 @@ def test_hours_of_training_are_announced_before_they_start(tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path)
     refused = CliRunner().invoke(app, ["paper", "run", "lenses", "steps=700", "-o", "elsewhere"]).exception
     assert isinstance(refused, InputError)
-    for words in ("--scale embedded", "3 of 3 adapters", "2100 steps", "two cores", "to elsewhere"):
+    for words in ("--scale embedded", "3 of 3 adapters", "2100 steps", "one core", "to elsewhere"):
         assert words in str(refused)
     assert not list(tmp_path.iterdir())
 

@@ -69,7 +69,7 @@ def opened(name, overrides, out):
 
 @pytest.mark.parametrize("name", ["quick", "embedded_backbone"])  # AdamW on an adapter, Muon on the model itself
 def test_an_estimate_changes_nothing(tmp_path, name):
-    recipe, model, shape, process = opened(name, ["batch=2", "accumulate=2"], tmp_path)
+    recipe, model, shape, process = opened(name, ["batch=2", "accumulate=2", "every.validate=60"], tmp_path)
     before = {key: tensor.clone() for key, tensor in model.state_dict().items()}
     found = estimate(recipe, model, shape, process)
     assert found.timed

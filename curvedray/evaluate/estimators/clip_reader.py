@@ -5,7 +5,7 @@ all latent frames attend to one another. What it answers for a latent frame is o
 16. Distances are in metres: the world's things are of known size.
 
     b clip   c latent channel   t latent frame   i j latent pixel   y x radius, `detail` of them along a token of the
-    4 x 6 grid   p token of a frame   s slot: left, right and behind in a caption, or each colour that it may name
+    4 x 6 grid   p token of a frame   s slot, one for each colour that a caption may name
 """
 
 from collections.abc import Sequence
@@ -19,11 +19,10 @@ from torch import Tensor, nn
 from curvedray.cameras import TokenGrid
 from curvedray.configs import check_laws, whole
 from curvedray.models.embedded.codec import PatchComponents
-from curvedray.models.embedded.model import GRID
 
+GRID = TokenGrid(5, 4, 6)  # its own tokens, of 2 x 2 latents: 17 frames of 64 x 96
 HEIGHT, WIDTH = GRID.rows * GRID.stride[1], GRID.cols * GRID.stride[2]
 STEM = 96  # channels of the convolutions before the tokens
-PLACES = 3  # things a caption of the first world can name: left, right, behind
 MIDDLE_FOV, MIDDLE_XI, MIDDLE_LOG_RADIUS = 2.0, 0.5, 1.5  # of the world's clips; what an untrained network answers
 
 
@@ -34,22 +33,20 @@ class ReaderShape:
     themes: tuple[str, ...]
     colours: tuple[str, ...]
     kinds: tuple[str, ...]
-    channels: int = 32
-    width: int = 128
-    layers: int = 4
+    channels: int = 48
+    width: int = 192
+    layers: int = 6
     heads: int = 4
-    detail: int = 1  # radii along each side of a token
-    by_colour: bool = False  # a slot for each colour, with where the thing stands; else one for each place in a caption
+    detail: int = 2  # radii along each side of a token
 
     @property
     def slots(self) -> int:
-        return len(self.colours) if self.by_colour else PLACES
+        return len(self.colours)
 
     @property
     def classes(self) -> dict[str, int]:
-        """Answers per slot: which colour, or whether the slot's own is there; which kind; bearing and distance."""
-        colours = 2 if self.by_colour else len(self.colours) + 1
-        return {"colour": colours, "kind": len(self.kinds) + 1, "position": 2 * self.by_colour}
+        """Answers per slot: whether its colour is there; which kind, or none; bearing and distance."""
+        return {"colour": 2, "kind": len(self.kinds) + 1, "position": 2}
 
     @property
     def radii(self) -> TokenGrid:
@@ -81,10 +78,9 @@ class Reading:
     xi: Float[Tensor, " b"]
     log_radius: Float[Tensor, "b t y x"]  # metres
     theme: Float[Tensor, "b themes"]  # logits
-    colour: Float[Tensor, "b s colours"]  # logits; the last class is "nothing there"
+    colour: Float[Tensor, "b s there"]  # logits; the last class is "nothing there", here and of kinds
     kind: Float[Tensor, "b s kinds"]
-    # Of a thing seen from the first camera: bearing to the right in radians, and log of metres. Only where slots are
-    # colours.
+    # Of a thing seen from the first camera: bearing to the right in radians, and log of metres.
     position: Float[Tensor, "b s bearing_and_distance"]
 
 
@@ -136,10 +132,9 @@ class ClipReader(nn.Module):
         motion = self.motion(summary)
         motion = motion - motion[:, :1]  # motion is measured from the first frame
         fov, xi = self.lens(summary).mean(1).unbind(-1)
-        theme, *slots = (
-            self.caption(summary)
-            .mean(1)
-            .split([len(self.shape.themes), *(self.shape.slots * count for count in self.shape.classes.values())], -1)
+        # A thing may be anywhere: what the strongest token says of it counts, beside the frames' own summaries.
+        theme, *slots = self.caption(summary.mean(1) + tokens.amax(1)).split(
+            [len(self.shape.themes), *(self.shape.slots * count for count in self.shape.classes.values())], -1
         )
         colour, kind, position = (part.unflatten(-1, (self.shape.slots, -1)) for part in slots)
         distance = rearrange(
@@ -158,5 +153,5 @@ class ClipReader(nn.Module):
             theme,
             colour,
             kind,
-            position + position.new_tensor([0.0, MIDDLE_LOG_RADIUS]) if self.shape.by_colour else position,
+            position + position.new_tensor([0.0, MIDDLE_LOG_RADIUS]),
         )

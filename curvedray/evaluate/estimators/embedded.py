@@ -79,16 +79,13 @@ class Embedded:
         return Estimate(all_poses, found, view, radial, f"reads as {self.caption(reading, 0)}")
 
     def caption(self, reading: Reading, clip: int) -> str:
-        """What it sees in one clip, most likely words: the theme, then the things, by place or by colour."""
+        """What it sees in one clip, most likely words: the theme, then the things."""
         shape = self.reader.shape
-        colours = reading.colour[clip].argmax(-1).tolist()
-        if shape.by_colour:
-            colours = [slot if there == 0 else len(shape.colours) for slot, there in enumerate(colours)]
-        pairs = zip(colours, reading.kind[clip].argmax(-1).tolist(), strict=True)
+        said = (reading.colour[clip].argmax(-1).tolist(), reading.kind[clip].argmax(-1).tolist())
         things = [
-            f"{shape.colours[colour]} {shape.kinds[kind]}"
-            for colour, kind in pairs
-            if colour < len(shape.colours) and kind < len(shape.kinds)
+            f"{colour} {shape.kinds[kind]}"
+            for colour, missing, kind in zip(shape.colours, *said, strict=True)
+            if not missing and kind < len(shape.kinds)
         ]
         return ", ".join([shape.themes[int(reading.theme[clip].argmax())], *things])
 

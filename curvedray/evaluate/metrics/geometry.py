@@ -26,7 +26,8 @@ VALIDITY = (
     "A distance counts where both maps have one: finite, positive, and in the supplied map within 20 m and marked "
     "valid; a token's is the mean of its valid pixels, and an estimate of another size is brought to the map's."
 )
-LATENT, TOKEN = 4, 16  # video frames and pixels that a token stands for
+LATENT, TOKEN = 4, 16  # video frames and pixels that a token of Wan stands for
+FINEST_TOKEN = 8  # pixels of the smallest token of any model: the embedded one's
 STATISTICS = ("median", "q1", "q3", "iqr")
 STABILITY = tuple(
     Metric(f"Stability {name}", "log", "lower", f"Median over frames of |change of the {name} of log p|.")
@@ -86,7 +87,7 @@ def adherence_scores(
         raise InputError("distance maps", f"{len(estimated)} frames, as were estimated", len(supplied))
     given = supplied[:: steps[0]]
     _check_one_shape(given, estimated)
-    if estimated.shape[1] * TOKEN <= given.shape[1]:  # an estimate of tokens
+    if estimated.shape[1] * FINEST_TOKEN <= given.shape[1]:  # an estimate of tokens
         tokens = pooled_to(given, *estimated.shape[1:]), as_float64(estimated)
         return adherence(*tokens).scores(clip, "token") + stability_scores(clip, *tokens)
     estimated = at_size(estimated, *given.shape[1:])

@@ -26,10 +26,9 @@ from curvedray.models.interface import Defaults
 from curvedray.world.themes import WORDS
 
 WEIGHTS = Path(__file__).parents[2] / "assets" / "embedded.safetensors"
-ADAPTER = WEIGHTS.with_name("embedded_adapter.safetensors")  # for cameras alone
-MAP_ADAPTER = WEIGHTS.with_name("embedded_adapter_mix.safetensors")  # trained with maps of distances
+ADAPTER = WEIGHTS.with_name("embedded_adapter.safetensors")  # for cameras, and maps of distances
 LARGEST = 4096  # of every number of a shape: a larger one is a damaged header
-GRID = TokenGrid(5, 4, 6)  # of its 17 frames of 64 x 96
+GRID = TokenGrid(5, 8, 12, (TIME, SPACE, SPACE))  # of its 17 frames of 64 x 96
 
 
 @dataclass(frozen=True)
@@ -37,18 +36,18 @@ class EmbeddedShape:
     """The sizes of an embedded model, stored in its file."""
 
     words: tuple[str, ...]
-    channels: int = 32
+    channels: int = 48
     heads: int = 4
     head_dim: int = 32
-    layers: int = 6
+    layers: int = 8
     ffn: int = 512
     text_width: int = 64
     text_tokens: int = 24
     frames: int = 17
     height: int = 64
     width: int = 96
-    patch: int = 2  # latent rows and columns of a token
-    painted: int = 0  # channels per pixel of the decoder's last layers; 0: it has none on pixels
+    patch: int = 1  # latent rows and columns of a token
+    painted: int = 16  # channels per pixel of the decoder's last layers; 0: it has none on pixels
 
     @classmethod
     def from_json(cls, record: Any, name: str) -> "EmbeddedShape":

@@ -16,8 +16,8 @@ class TrainedOn:
 
     hfov: tuple[float, float] = (60.0, 180.0)  # degrees across
     xi: tuple[float, float] = (0.0, 1.3)
-    turn: float = 60.0  # degrees from the first frame
-    travel: float = 1.8  # near distances from the first frame
+    turn: float = 65.0  # degrees from the first frame
+    travel: float = 4.0  # near distances from the first frame
 
 
 TRAINED_ON = TrainedOn()
@@ -81,4 +81,4 @@ def _incomplete(known: list[str]) -> str:
     if themes != 1:
         got = "no place" if not themes else "several places"
         return f"the caption names {got}; the model was always told one of {', '.join(THEMES)}"
-    return f"the model was always told one to three things, each a colour ({', '.join(COLOURS)}) and a kind"
+    return f"the model was always told one to four things, each a colour ({', '.join(COLOURS)}) and a kind"
