@@ -25,7 +25,7 @@ app: $(USE)
 lint: $(WORK)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 
-# All but what takes minutes: about six minutes on two cores.
+# All but what takes minutes: about seven minutes on two cores.
 test: $(WORK) lint
 	@$(BIN)/python -m pytest -q -n 2
 
