@@ -12,7 +12,7 @@ from curvedray.world.themes import COLOURS, THEMES, WORDS, describe_caption
 
 @dataclass(frozen=True)
 class TrainedOn:
-    """The bounds of the training clips. Paths: the 99th percentile of 250 clips of `curvedray.world`, rounded up."""
+    """The bounds of the training clips. Paths: the 99th percentile of 120 clips of `curvedray.world`, rounded up."""
 
     hfov: tuple[float, float] = (60.0, 180.0)  # degrees across
     xi: tuple[float, float] = (0.0, 1.3)
