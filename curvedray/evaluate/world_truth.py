@@ -29,7 +29,7 @@ from curvedray.world.world import WorldClip, WorldScene
 
 KINDS = get_args(Kind)
 NAMED = ("theme", "colour", "kind")  # what a caption asks for
-SHAPE = ReaderShape(tuple(THEMES), tuple(COLOURS), KINDS)  # of a reader of this world
+SHAPE = ReaderShape(tuple(THEMES), tuple(COLOURS), KINDS, slot_layers=2)  # of a reader of this world
 # Cameras look along z with y down: a turn about y is yaw, about x pitch, about z roll.
 TURN_AXES = {"yaw": 1, "pitch": 0, "roll": 2}
 AXES = (*TURN_AXES, "x", "y", "z")

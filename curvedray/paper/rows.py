@@ -1,10 +1,14 @@
 """Rows that several tables share, so that what is trained alike is trained once."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from curvedray.paper.experiment import Row, Window
 
 UNSUPERVISED: dict[str, Any] = {"radial_weight": 0.0}
+# Beyond the paper: queries turned by their own pixel's phase, and values turned with their keys.
+TURNED_QUERIES: dict[str, Any] = {"adapter.query_rotation": True}
+TURNED_VALUES: dict[str, Any] = {**TURNED_QUERIES, "adapter.value_rotation": True}
 
 
 def method(name: str, **more: Any) -> Row:
@@ -22,9 +26,9 @@ def window(which: Window) -> Row:
     return Row(UNSUPERVISED, budget="short", curved=which)
 
 
-def mix(name: str = "crepe", **more: Any) -> Row:
+def mix(name: str = "crepe", changes: Mapping[str, Any] | None = None, **more: Any) -> Row:
     """Trained with MixForcing of whole videos, to take maps of distances."""
-    return Row({"adapter.method": name, "mixforcing": {"kind": "video"}}, **more)
+    return Row({"adapter.method": name, "mixforcing": {"kind": "video"}, **(changes or {})}, **more)
 
 
 def others(*names: str) -> dict[str, Row]:

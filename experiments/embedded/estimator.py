@@ -116,7 +116,7 @@ def sentence(found: dict[str, float]) -> str:
 
 
 def optimisers_of(reader: ClipReader) -> Optimisers:
-    inner = [p for part in (reader.transformer, reader.summary) for p in part.parameters()]
+    inner = [p for part in (reader.transformer, reader.summary, reader.looking) for p in part.parameters()]
     matrices = [p for p in inner if p.ndim == 2]
     chosen = {id(p) for p in matrices}
     rest = [p for p in reader.parameters() if id(p) not in chosen]

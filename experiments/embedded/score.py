@@ -160,6 +160,11 @@ def films(
             adapter.detach()
 
 
+def filmed_as(weights: str, settings: dict[str, Any]) -> str:
+    """The name of films: whose they are, and how they were made where that is not the model's own way."""
+    return "-".join([weights, *(f"{key}-{value:g}" for key, value in sorted(settings.items()))])
+
+
 def takes_maps(file: Path, model: EmbeddedModel) -> bool:
     return load_adapter(file, model.transformer).accepts_radial_maps
 
@@ -183,8 +188,7 @@ def main() -> None:
     parser.add_argument("--adapter", action="append", default=[], metavar="NAME=FILE", help="same name: another seed")
     parser.add_argument("--clips", type=int, default=200)
     parser.add_argument("--split", choices=["val", "test"], default="test")
-    parser.add_argument("--camera-guidance", type=float, help="other than the model's own")
-    parser.add_argument("--map-guidance", type=float, default=1.0)
+    parser.add_argument("--film", action="append", default=[], metavar="KEY=VALUE", help="other than the model's own")
     parser.add_argument("--kept", type=Path, help="where what is read is kept; by default in OUT")
     parser.add_argument("-o", "--out", type=Path, required=True)
     options = parser.parse_args()
@@ -192,7 +196,9 @@ def main() -> None:
     made_by = hashlib.sha256(options.model.read_bytes()).hexdigest()[:8]
     films_in = (options.kept or options.out) / f"films-{options.split}-{options.clips}-{made_by}"
     judge = Judge(model, estimator, options.split, options.clips, films_in, films_in / estimator.version)
-    guidance = model.defaults.camera_guidance if options.camera_guidance is None else options.camera_guidance
+    settings = {key: float(value) for key, _, value in (one.partition("=") for one in options.film)}
+    settings |= {"steps": int(settings["steps"])} if "steps" in settings else {}
+    free = {key: value for key, value in settings.items() if key != "map_guidance"}
 
     real = judge.row("real clips", "real", through_the_codec(model, judge.clips, "reading real clips"))
     crisp = crispness(torch.stack([clip.video for clip in judge.clips]))
@@ -205,17 +211,16 @@ def main() -> None:
         name, _, path = chosen.rpartition("=")
         file = Path(path)
         weights = hashlib.sha256(file.read_bytes()).hexdigest()[:8]
-        settings = {"camera_guidance": guidance}
-        key = f"{weights}-{guidance:g}"
+        key = filmed_as(weights, free)
         keys |= {name: key}
-        rows.append(judge.row(name, key, films(model, file, judge.clips, False, settings, name)))
+        rows.append(judge.row(name, key, films(model, file, judge.clips, False, free, name)))
         if takes_maps(file, model):
-            settings["map_guidance"] = options.map_guidance
-            key = f"{weights}-{guidance:g}-map-{options.map_guidance:g}"
+            key = filmed_as(f"{weights}-map", settings)
             keys |= {f"{name}, map of the other layout": key}
             mapped.append(judge.row(name, key, films(model, file, judge.others, True, settings, f"{name}, map")))
     families = [clip.family for clip in judge.clips]
     command = f"python experiments/embedded/score.py --clips {options.clips} --split {options.split}"
+    command += "".join(f" --film {one}" for one in options.film)
     write_page(options.out, judge.truth, judge.asked, families, real, others, rows, mapped, estimator.floor, command)
     write_pictures(judge, keys, (options.kept or options.out) / f"pictures-{options.split}")
     log.info("wrote %s", options.out)

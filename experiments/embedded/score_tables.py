@@ -20,6 +20,7 @@ from curvedray.evaluate.report import number_text
 from curvedray.evaluate.statistics import Interval, bootstrap
 from curvedray.evaluate.world_truth import AXES, ClipErrors, KnownClips, errors_of
 from curvedray.files import whole_file
+from curvedray.radial.map import near_distance
 from curvedray.tables import markdown_table
 
 FAMILIES = ("pinhole", "wide", "fisheye")
@@ -154,9 +155,9 @@ def path_in_nears(truth: KnownClips, said: Reading) -> np.ndarray:
 
 
 def near_of(log_radius: torch.Tensor, known: torch.Tensor) -> torch.Tensor:
-    """The fifth percentile of each clip's radii."""
-    radii = torch.where(known, log_radius.double(), torch.nan).flatten(1)
-    return radii.nanquantile(0.05, dim=1).exp()
+    """Each clip's near distance, as a model is told it."""
+    nears = [near_distance(radius.exp(), valid) for radius, valid in zip(log_radius, known, strict=True)]
+    return torch.tensor([1.0 if near is None else near for near in nears], dtype=torch.float64)
 
 
 def _layouts(

@@ -13,13 +13,15 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "experiments" / "embedded"))
 from estimator import checkpoint_of, optimisers_of, restore
-from make import stages
+from make import SHIPPED, stages
 from rows import ROWS
 from score_tables import FAMILIES, Row, path_in_nears, write_page
 
 from curvedray.evaluate.estimators.clip_reader import ClipReader, ReaderShape
 from curvedray.evaluate.world_truth import AXES, SHAPE, KnownClips, errors_of
 from curvedray.models.embedded.model import WEIGHTS
+from curvedray.paper.scales import EMBEDDED
+from curvedray.paper.setting import Setting
 from curvedray.training.checkpoints import latest_checkpoint, save_checkpoint
 from curvedray.training.recipe import differences
 from curvedray.training.recipes import recipe
@@ -124,7 +126,7 @@ def test_the_estimators_training_goes_on_where_it_stopped(tmp_path: Path) -> Non
 
     def begin() -> tuple[ClipReader, list[torch.optim.Optimizer], dict[torch.nn.Parameter, str]]:
         torch.manual_seed(0)
-        reader = ClipReader(ReaderShape(("a",), ("b",), ("c",), width=16, layers=1, heads=2))
+        reader = ClipReader(ReaderShape(("a",), ("b",), ("c",), width=16, layers=1, heads=2, slot_layers=1))
         return reader, optimisers_of(reader), {parameter: name for name, parameter in reader.named_parameters()}
 
     def step(reader: ClipReader, optimisers: list[torch.optim.Optimizer]) -> None:
@@ -159,8 +161,18 @@ def test_the_models_page_says_what_was_measured() -> None:
     assert summary in (ROOT / "docs" / "embedded.md").read_text()
 
 
-def test_rows_differ_in_what_they_are_called_after_and_in_nothing_else() -> None:
-    first, *others = (recipe(name) for name in ROWS.values())
+def test_rows_differ_in_what_they_are_called_after_and_in_nothing_else(tmp_path: Path) -> None:
+    setting = Setting(EMBEDDED, tmp_path)
+    first, *others = (setting.recipe_of(row) for row in ROWS.values())
     for other in others:
         changed = [line.split(":")[0] for line in differences(first, other)]
+        assert changed
         assert all(line.startswith(("name", "adapter.", "mixforcing")) for line in changed), changed
+
+
+def test_the_shipped_adapter_is_a_row_of_the_table(tmp_path: Path) -> None:
+    """Its recipe trains what the row trains; how often a step is logged is each one's own."""
+    trained = [Setting(EMBEDDED, tmp_path).recipe_of(row) for row in ROWS.values()]
+    apart = [[line.split(":")[0] for line in differences(recipe(SHIPPED), other)] for other in trained]
+    free = ("name", "every", "precision")
+    assert sum(all(line.startswith(free) for line in lines) for lines in apart) == 1, apart

@@ -14,7 +14,6 @@ from curvedray.evaluate import pose_errors
 from curvedray.evaluate.estimators import Estimator, make_estimator
 from curvedray.evaluate.estimators.clip_reader import ClipReader, ReaderShape
 from curvedray.evaluate.estimators.embedded import (
-    OLDER_NAMES,
     WEIGHTS,
     Embedded,
     at_reading_size,
@@ -181,16 +180,6 @@ def test_an_odd_tensor_is_refused_in_a_sentence(embedded, tmp_path, tensor):
         load_reader(changed(embedded, tmp_path / "r.safetensors", **{"lens.bias": tensor}))
     with pytest.raises(InputError, match="with another"):
         load_reader(changed(embedded, tmp_path / "r.safetensors", another=torch.zeros(1)))
-
-
-def test_weights_by_their_older_names_still_load(embedded, tmp_path):
-    names = {new: old for old, new in OLDER_NAMES.items()}
-    older: dict[str, torch.Tensor | None] = {}
-    for name, tensor in embedded.reader.state_dict().items():
-        first, dot, rest = name.partition(".")
-        older |= {name: None, f"{names.get(first, first)}{dot}{rest}": tensor.half()}
-    again, _ = load_reader(changed(embedded, tmp_path / "r.safetensors", **older))
-    torch.testing.assert_close(again.lens.bias, embedded.reader.lens.bias, atol=1e-3, rtol=1e-3)
 
 
 def test_a_damaged_file_is_an_input_error_or_loads(embedded, tmp_path):

@@ -38,6 +38,7 @@ class ReaderShape:
     layers: int = 6
     heads: int = 4
     detail: int = 2  # radii along each side of a token
+    slot_layers: int = 0  # layers in which each slot looks for its thing among the tokens; 0: the strongest token tells
 
     @property
     def slots(self) -> int:
@@ -64,6 +65,7 @@ class ReaderShape:
         ]
         for name, most in (("channels", 1024), ("width", 4096), ("layers", 64), ("heads", 64), ("detail", 8)):
             laws.append((name, whole(getattr(self, name), 1, most), f"a whole number from 1 to {most}"))
+        laws.append(("slot_layers", whole(self.slot_layers, 0, 64), "a whole number from 0 to 64"))
         check_laws(self, [*laws, ("width", self.width % max(self.heads, 1) == 0, f"a multiple of {self.heads} heads")])
         check_laws(self, [("detail", GRID.stride[1] % self.detail == 0, f"a divisor of {GRID.stride[1]} pixels")])
 
@@ -114,7 +116,16 @@ class ClipReader(nn.Module):
         self.motion = nn.Linear(width, 6)
         self.lens = nn.Linear(width, 2)
         self.distance = nn.Linear(width, shape.detail**2)
-        self.caption = nn.Linear(width, len(shape.themes) + shape.slots * sum(shape.classes.values()))
+        answers = sum(shape.classes.values())
+        if shape.slot_layers:
+            self.theme, self.thing = nn.Linear(width, len(shape.themes)), nn.Linear(width, answers)
+            self.slot = nn.Parameter(torch.randn(shape.slots, width) * 0.02)  # what each colour looks for
+            looking = nn.TransformerDecoderLayer(
+                width, shape.heads, 4 * width, 0.0, "gelu", batch_first=True, norm_first=True
+            )
+            self.looking = nn.TransformerDecoder(looking, shape.slot_layers, nn.LayerNorm(width))
+        else:
+            self.caption = nn.Linear(width, len(shape.themes) + shape.slots * answers)
 
     def encode(self, video: Float[Tensor, "b 3 frames h w"]) -> Float[Tensor, "b c t i j"]:
         """Latents of a video in [-1, 1], 17 frames of 64 x 96."""
@@ -132,11 +143,8 @@ class ClipReader(nn.Module):
         motion = self.motion(summary)
         motion = motion - motion[:, :1]  # motion is measured from the first frame
         fov, xi = self.lens(summary).mean(1).unbind(-1)
-        # A thing may be anywhere: what the strongest token says of it counts, beside the frames' own summaries.
-        theme, *slots = self.caption(summary.mean(1) + tokens.amax(1)).split(
-            [len(self.shape.themes), *(self.shape.slots * count for count in self.shape.classes.values())], -1
-        )
-        colour, kind, position = (part.unflatten(-1, (self.shape.slots, -1)) for part in slots)
+        theme, things = self._caption(summary, tokens)
+        colour, kind, position = things.split(list(self.shape.classes.values()), -1)
         distance = rearrange(
             self.distance(tokens),
             "b (t y x) (j k) -> b t (y j) (x k)",
@@ -155,3 +163,15 @@ class ClipReader(nn.Module):
             kind,
             position + position.new_tensor([0.0, MIDDLE_LOG_RADIUS]),
         )
+
+    def _caption(
+        self, summary: Float[Tensor, "b t d"], tokens: Float[Tensor, "b all_p d"]
+    ) -> tuple[Float[Tensor, "b themes"], Float[Tensor, "b s answers"]]:
+        """What a caption says. A thing may be anywhere, so it is looked for in all tokens."""
+        if self.shape.slot_layers:
+            slots = self.looking(self.slot.expand(len(tokens), -1, -1), tokens)
+            return self.theme(summary.mean(1)), self.thing(slots)
+        counts = list(self.shape.classes.values())
+        both = self.caption(summary.mean(1) + tokens.amax(1))
+        theme, *parts = both.split([len(self.shape.themes), *(self.shape.slots * count for count in counts)], -1)
+        return theme, torch.cat([part.unflatten(-1, (self.shape.slots, -1)) for part in parts], -1)

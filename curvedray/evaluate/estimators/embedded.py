@@ -40,7 +40,6 @@ NARROWEST, SPARE = (
 )  # radians: its narrowest field, and what it stays below the widest of a lens
 BATCH = 16
 LARGEST = 500 * MB  # of an estimator's file
-OLDER_NAMES = {"eye": "stem", "place": "position", "thought": "transformer", "glass": "lens"}  # of weights
 
 
 @dataclass(frozen=True)
@@ -145,9 +144,8 @@ def load_reader(path: Path = WEIGHTS) -> tuple[ClipReader, str]:
     shape = config_of(ReaderShape, record.get("shape"), f"{name}, shape")
     with torch.device("meta"):  # sizes alone: nothing is made before the file is known to hold it
         reader = ClipReader(shape)
-    stored = {_current_name(key): tensor for key, tensor in tensors.items()}
-    check_tensors(name, stored, reader.state_dict())
-    reader.load_state_dict({key: tensor.float() for key, tensor in stored.items()}, assign=True)
+    check_tensors(name, tensors, reader.state_dict())
+    reader.load_state_dict({key: tensor.float() for key, tensor in tensors.items()}, assign=True)
     return reader.eval().requires_grad_(False), record["floor"]
 
 
@@ -161,9 +159,3 @@ def check_tensors(name: str, stored: dict[str, Tensor], wanted: dict[str, Tensor
             raise InputError(f"{name}, {key}", f"fractions of shape {tuple(wanted[key].shape)}", got)
         if not tensor.float().isfinite().all():
             raise InputError(f"{name}, {key}", "finite numbers", "infinite ones or NaN")
-
-
-def _current_name(key: str) -> str:
-    """A weight's name here, where older files have another."""
-    first, dot, rest = key.partition(".")
-    return f"{OLDER_NAMES.get(first, first)}{dot}{rest}"

@@ -1,17 +1,17 @@
-"""Beyond the paper: a query turned by its own pixel's phase, and values turned with their keys."""
+"""Beyond the paper: queries turned too, then values; beside UCPE, and the phase of the far end of a ray alone."""
 
 from curvedray.paper.experiment import Claim, Experiment, Row
-from curvedray.paper.rows import CREPE, UCPE
+from curvedray.paper.rows import CREPE, TURNED_QUERIES, TURNED_VALUES, UCPE, method
 from curvedray.paper.run import Table
 
-ROTATION = {"adapter.query_rotation": True}
 runner = Table(
     Experiment(
         rows={
             "ucpe": UCPE,
             "crepe": CREPE,
-            "crepe, query": Row(ROTATION),
-            "crepe, query and value": Row({**ROTATION, "adapter.value_rotation": True}),
+            "endpoint": method("endpoint"),
+            "crepe, query": Row(TURNED_QUERIES),
+            "crepe, query and value": Row(TURNED_VALUES),
         },
         columns=("CamMC", "RotErr", "Rotation", "TransErr", "FoV"),
         baseline="crepe",
