@@ -10,6 +10,10 @@ class InputError(ValueError):
         self.name, self.expected, self.got, self.fix = quoted(name), quoted(expected), quoted(got), quoted(fix)
         super().__init__(f"{self.name}: expected {self.expected}, got {self.got}" + (f". {self.fix}" if fix else ""))
 
+    def __reduce__(self) -> tuple[type, tuple[str, str, str, str]]:
+        """It travels from one process to another."""
+        return type(self), (self.name, self.expected, self.got, self.fix)
+
 
 def quoted(value: object, longest: int = LONGEST_QUOTE) -> str:
     """Text that is safe to print: cut in the middle where it is long, control characters as escapes.

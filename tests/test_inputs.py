@@ -5,6 +5,7 @@ import importlib
 import io
 import json
 import os
+import pickle
 import zipfile
 from pathlib import Path
 
@@ -164,3 +165,10 @@ def test_is_file_and_is_folder_answer_for_any_name(tmp_path):
     for name in ("x" * 300, "a\0b", tmp_path / "missing"):
         assert not is_file(name)
         assert not is_folder(name)
+
+
+def test_a_mistake_travels_between_processes_as_it_was():
+    said = InputError("lens", "a name", "none", "Choose one.")
+    again = pickle.loads(pickle.dumps(said))
+    assert str(again) == str(said)
+    assert again.fix == said.fix

@@ -1,4 +1,4 @@
-"""Courts in which the caption says what there is, and not where: the second world's scenes.
+"""Courts in which the caption says what there is, and not where.
 
 Named things stand anywhere in view, 1.5 to 9 m away, in sizes over a factor of three, among unnamed grey blocks, steps
 and free-standing walls, in rooms of different size. So distances carry what neither caption nor camera tells.

@@ -8,24 +8,16 @@ side by side, a core each. What is trained is skipped, what was stopped goes on.
 """
 
 import argparse
-import logging
 import subprocess
 import sys
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 
-import torch
-
 from curvedray.paper.experiment import Row
-from curvedray.paper.listener import Listener
 from curvedray.paper.rows import CREPE, TURNED_QUERIES, TURNED_VALUES, UCPE, method, mix
 from curvedray.paper.scales import EMBEDDED
 from curvedray.paper.setting import Setting
-from curvedray.paper.train import train_row
+from curvedray.paper.train import train_side_by_side
 
-logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
-log = logging.getLogger(__name__)
 CORES = 2
 # First those that obey a camera alone, then those that take a map, one change at a time.
 ROWS: dict[str, Row] = {
@@ -43,14 +35,6 @@ ROWS: dict[str, Row] = {
 }
 
 
-def train(name: str, seed: int, runs: Path) -> Path:
-    """One row's adapter, trained now or before, on one core."""
-    torch.set_num_threads(1)
-    made = train_row(Setting(EMBEDDED, runs / EMBEDDED.name), name, ROWS[name], seed, Listener(log.info))
-    assert made is not None, f"{name} trains nothing"
-    return made
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=Path, default=Path("runs/paper"), help="as `curvedray paper run -o`")
@@ -58,13 +42,12 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("-o", "--out", type=Path, help="score them into this folder when all are trained")
     options = parser.parse_args()
-    wanted = [(name, seed) for seed in range(options.seeds) for name in options.rows]
-    with ProcessPoolExecutor(CORES, get_context("spawn")) as pool:
-        waiting = [pool.submit(train, name, seed, options.runs) for name, seed in wanted]
-        trained = [one.result() for one in waiting]
+    setting = Setting(EMBEDDED, options.runs / EMBEDDED.name)
+    wanted = [(name, ROWS[name], seed) for seed in range(options.seeds) for name in options.rows]
+    trained = train_side_by_side(setting, wanted, CORES)
     if options.out is None:
         return
-    pairs = [f"--adapter={name}={file}" for (name, _), file in zip(wanted, trained, strict=True)]
+    pairs = [f"--adapter={name}={file}" for (name, _), file in trained.items()]
     score = [sys.executable, str(Path(__file__).with_name("score.py")), "--kept", str(options.runs / "kept")]
     subprocess.run([*score, *pairs, "-o", str(options.out)], check=True)
 

@@ -19,6 +19,7 @@ from curvedray.data.clips import Clip
 from curvedray.evaluate.estimators import Estimate
 from curvedray.evaluate.estimators.protocol import UpAndLens
 from curvedray.evaluate.scores import Failure
+from curvedray.inputs import read_tensors
 from curvedray.paper.catalogue import item
 from curvedray.paper.clips import make_test_clips
 from curvedray.paper.experiment import Experiment, Row, TestSet
@@ -26,13 +27,13 @@ from curvedray.paper.families import FAMILIES, belongs, clips_of_family
 from curvedray.paper.film import film_row, head_radii
 from curvedray.paper.kept_estimates import KeptEstimates, read_estimate, write_estimate
 from curvedray.paper.listener import Listener
-from curvedray.paper.rows import NONE, mix
+from curvedray.paper.rows import CREPE, NONE, UCPE, mix
 from curvedray.paper.run import Table
 from curvedray.paper.runner import write_page
 from curvedray.paper.scales import TINY
 from curvedray.paper.setting import Setting
 from curvedray.paper.teachers import TEACHERS, TaughtClips
-from curvedray.paper.train import train_row
+from curvedray.paper.train import train_row, train_side_by_side
 from curvedray.radial.map import read_radial_map
 from curvedray.world.world import world_clip
 
@@ -84,6 +85,22 @@ def test_a_run_killed_at_its_stages_goes_on_and_ends_whole(stages, tmp_path):
     after = {path: path.stat().st_mtime_ns for path in store.rglob("*") if path.is_file()}
     redone = {path for path in files if after.get(path) != files[path]} - set(left)
     assert {path.parent.name for path in redone} <= {"adherence"}  # all but the page was there
+
+
+@pytest.mark.whole
+def test_rows_trained_side_by_side_are_those_trained_in_turn(tmp_path):
+    """Two processes that make one cache, and a row that two tables ask for."""
+    here, there = (Setting(TINY, tmp_path / name) for name in ("here", "there"))
+    wanted = [("crepe", CREPE, 0), ("again", CREPE, 0), ("ucpe", UCPE, 1)]
+    made = train_side_by_side(there, wanted, processes=2)
+    assert made["crepe", 0] == made["again", 0] != made["ucpe", 1]
+    for name, row, seed in wanted:
+        alone = train_row(here, name, row, seed, Listener())
+        side_by_side = made[name, seed]
+        assert alone is not None
+        assert side_by_side is not None
+        one, other = (read_tensors(path)[0] for path in (alone, side_by_side))
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)  # this process may run on more threads
 
 
 @pytest.mark.whole

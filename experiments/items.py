@@ -1,0 +1,56 @@
+"""Every item of the paper at the embedded size, and its results into experiments/results.
+
+    python experiments/items.py                            all that is not there yet
+    python experiments/items.py --items lenses overall     these, again
+
+First the rows of all chosen items are trained, two side by side, a core each; then each item is run as `curvedray paper
+run` does. It may be stopped at any time: what is trained, filmed and read is kept, and an item whose results are there
+is skipped.
+"""
+
+import argparse
+import logging
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from curvedray.paper.catalogue import ITEMS, item
+from curvedray.paper.experiment import Experiment, Row
+from curvedray.paper.run import is_trained
+from curvedray.paper.runner import runner_of
+from curvedray.paper.scales import EMBEDDED
+from curvedray.paper.setting import Setting
+from curvedray.paper.train import train_side_by_side
+
+logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+log = logging.getLogger(__name__)
+CORES = 2
+RESULTS = Path(__file__).parent / "results"
+
+
+def rows_of(name: str) -> dict[str, Row]:
+    """What an item trains at a desk."""
+    experiment: Experiment | None = getattr(runner_of(item(name)), "experiment", None)
+    rows = {} if experiment is None else experiment.rows_at(EMBEDDED)
+    return {f"{name}, {key}": row for key, row in rows.items() if is_trained(row)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=Path, default=Path("runs/paper"), help="as `curvedray paper run -o`")
+    parser.add_argument("--items", nargs="+", choices=[one.name for one in ITEMS])
+    options = parser.parse_args()
+    chosen = options.items or [i.name for i in ITEMS if not (RESULTS / i.name / "results.json").is_file()]
+    setting = Setting(EMBEDDED, options.runs / EMBEDDED.name)
+    rows = {key: row for name in chosen for key, row in rows_of(name).items()}
+    train_side_by_side(setting, [(name, row, 0) for name, row in rows.items()], CORES)
+    for name in chosen:
+        log.info("%s ...", name)
+        command = ["paper", "run", name, "--scale", EMBEDDED.name, "-o", str(options.runs)]
+        subprocess.run([sys.executable, "-m", "curvedray", *command], check=True, stdout=subprocess.DEVNULL)
+        shutil.copytree(setting.folder(name), RESULTS / name, dirs_exist_ok=True)
+
+
+if __name__ == "__main__":
+    main()
