@@ -17,7 +17,7 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor, nn
-from truths import Lessons, render_lessons
+from truths import Lessons, mirrored, render_lessons
 
 from curvedray.evaluate.estimators.clip_reader import ClipReader, Reading, joined
 from curvedray.evaluate.estimators.embedded import save_reader
@@ -128,11 +128,11 @@ def main() -> None:
     parser.add_argument("--model", type=Path, required=True, help="embedded model whose codec encodes and decodes")
     parser.add_argument("-o", "--out", type=Path, required=True)
     parser.add_argument("--first", type=int, default=1_000_000, help="number of the first clip to train on")
-    parser.add_argument("--clips", type=int, default=8000, help="how many there are")
-    parser.add_argument("--steps", type=int, default=2500)
+    parser.add_argument("--clips", type=int, default=12_000, help="how many there are")
+    parser.add_argument("--steps", type=int, default=7000)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--every", type=int, default=250, help="steps between looks at validation clips")
+    parser.add_argument("--every", type=int, default=500, help="steps between looks at validation clips")
     options = parser.parse_args()
     torch.manual_seed(options.seed)
     model = load_embedded(options.model)
@@ -158,7 +158,10 @@ def main() -> None:
         for group, rate in zip(groups, base_rates, strict=True):
             group["lr"] = rate * share
         some = train[torch.randint(options.clips, (options.batch,), generator=random)]
-        latents = imperfect(some.latents.float(), random)
+        some = replace(some, latents=some.latents.float())
+        if torch.rand((), generator=random) < 0.5:
+            some = mirrored(some, model.codec)
+        latents = imperfect(some.latents, random)
         if step >= DIRECT * options.steps:
             with quick:
                 shown = model.decode(latents)

@@ -8,7 +8,7 @@ components only, which are fitted before anything is trained.
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import torch
@@ -19,6 +19,7 @@ from curvedray.evaluate.world_truth import KnownClips
 from curvedray.files import write_tensors
 from curvedray.inputs import read_tensors
 from curvedray.media.pixels import video_from_frames
+from curvedray.models.embedded.codec import PatchComponents
 from curvedray.models.embedded.model import EmbeddedModel
 from curvedray.world.world import Split, world_clip
 
@@ -29,7 +30,7 @@ PART = 500  # clips per file
 class Lessons:
     """What is shown, and what is true of it."""
 
-    latents: Tensor  # n c t y x, half precision
+    latents: Tensor  # n c t y x; kept in half precision
     truth: KnownClips
 
     def __getitem__(self, rows: Tensor) -> "Lessons":
@@ -59,3 +60,20 @@ def write_part(path: Path, model: EmbeddedModel, numbers: range, split: Split) -
 def joined(parts: Sequence[dict[str, Tensor]]) -> Lessons:
     columns = {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
     return Lessons(columns.pop("latents"), KnownClips(**columns))
+
+
+def mirrored(lessons: Lessons, codec: PatchComponents) -> Lessons:
+    """The same clips in a mirror, left for right: the world has no handedness, so they are lessons too."""
+    truth = lessons.truth
+    side = torch.tensor([-1.0, 1.0, 1.0])  # x turns round; a turn about it does not, turns about the other axes do
+    return Lessons(
+        codec.encode(codec.decode_linear(lessons.latents).flip(-1)),
+        replace(
+            truth,
+            turn=truth.turn * -side,
+            shift=truth.shift * side,
+            log_radius=truth.log_radius.flip(-1),
+            known=truth.known.flip(-1),
+            position=truth.position * torch.tensor([-1.0, 1.0]),
+        ),
+    )

@@ -16,10 +16,12 @@ from estimator import checkpoint_of, optimisers_of, restore
 from make import SHIPPED, stages
 from rows import ROWS
 from score_tables import FAMILIES, Row, path_in_nears, write_page
+from truths import Lessons, mirrored
 
 from curvedray.evaluate.estimators.clip_reader import ClipReader, ReaderShape
 from curvedray.evaluate.world_truth import AXES, SHAPE, KnownClips, errors_of
-from curvedray.models.embedded.model import WEIGHTS
+from curvedray.media.pixels import video_from_frames
+from curvedray.models.embedded.model import WEIGHTS, load_embedded
 from curvedray.paper.scales import EMBEDDED
 from curvedray.paper.setting import Setting
 from curvedray.training.checkpoints import latest_checkpoint, save_checkpoint
@@ -148,6 +150,24 @@ def test_the_estimators_training_goes_on_where_it_stopped(tmp_path: Path) -> Non
         step(one, two)
     for a, b in zip(reader.parameters(), again.parameters(), strict=True):
         torch.testing.assert_close(a, b)
+
+
+def test_a_lesson_in_a_mirror_is_that_of_the_mirrored_clip() -> None:
+    """The mirrored clip is rendered: its pixels flipped, its camera path and radii those of a scene with x for -x."""
+    model, (clip,) = load_embedded(WEIGHTS), [world_clip(3, "val")]
+    lesson = Lessons(model.encode(video_from_frames(clip.video)[None]), KnownClips.of([clip]))
+    turned = mirrored(lesson, model.codec)
+    other_side = torch.diag(torch.tensor([-1.0, 1.0, 1.0, 1.0]))
+    path = other_side @ clip.cameras.world_from_camera @ other_side
+    moved = {"video": clip.video.flip(2), "radius": clip.radius.flip(2), "valid": clip.valid.flip(2)}
+    known = KnownClips.of([replace(clip, cameras=replace(clip.cameras, world_from_camera=path), **moved)])
+    for name in ("turn", "shift", "log_radius", "known"):
+        torch.testing.assert_close(getattr(turned.truth, name), getattr(known, name), atol=1e-4, rtol=1e-4)
+    truly = model.encode(video_from_frames(clip.video.flip(2))[None])
+    assert (turned.latents - truly).square().mean() < 0.05 * truly.square().mean()  # what the codec loses, twice
+    again = mirrored(turned, model.codec)
+    torch.testing.assert_close(again.truth.turn, lesson.truth.turn)
+    assert (again.latents - lesson.latents).square().mean() < 0.05 * lesson.latents.square().mean()
 
 
 def test_training_it_again_puts_every_file_into_the_package(tmp_path: Path) -> None:
