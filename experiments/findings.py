@@ -44,13 +44,13 @@ PAPERS = (
         "far behind, and the gain is larger through bent lenses (18.6 against 10.8 %).",
         ("breakpoints", "breakpoints-full", "stratified"),
         doubt="Without any training, K is a quadrature error that falls as it should (docs/images/k_quadrature.png); "
-        "whether a trained model notices is the question here. At a tenth of the budget no row obeys at all (LOG).",
+        "whether a trained model notices is the question here.",
     ),
     Finding(
         "The middle blocks are the place for it",
         "Probes read radii best in the middle blocks, and the middle window has the best average rank.",
         ("placement", "probing", "layer-maps"),
-        doubt="A third of six or eight blocks is two to four, so windows overlap less in kind than in Wan's thirty.",
+        doubt="Of eight blocks the window is four, so the three windows overlap, which Wan's do not.",
     ),
     Finding(
         "Distance must enter as a phase",
@@ -193,6 +193,8 @@ def told_of(name: str) -> str:
     link = f"[table](../experiments/results/{name}/table.md)"
     if "verdicts" in record:
         return f"{verdict_words(record)} {link}, {record['date']}, {record['scale']}, {record['seeds']} seed(s)."
+    if "found" in record:
+        return f"{record['found']}. {link}, {record['date']}, {record['scale']}."
     if "says" in record and "rows" in record:
         return f"{record['says']} {link}."
     return f"Drawn: {link}."

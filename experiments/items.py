@@ -4,11 +4,12 @@
     python experiments/items.py --items lenses overall     these, again
 
 First the rows of all chosen items are trained, two side by side, a core each; then each item is run as `curvedray paper
-run` does. It may be stopped at any time: what is trained, filmed and read is kept, and an item whose results are there
-is skipped.
+run` does. It may be stopped at any time: what is trained, filmed and read is kept, and an item whose results, of
+this model, are there is skipped.
 """
 
 import argparse
+import json
 import logging
 import shutil
 import subprocess
@@ -26,7 +27,14 @@ from curvedray.paper.train import train_side_by_side
 logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
 log = logging.getLogger(__name__)
 CORES = 2
+RECORD = "results.json"
 RESULTS = Path(__file__).parent / "results"
+
+
+def is_done(name: str, setting: Setting) -> bool:
+    """Whether an item's results are there, and of this model."""
+    record = RESULTS / name / RECORD
+    return record.is_file() and json.loads(record.read_text()).get("weights") == setting.model_key[:12]
 
 
 def rows_of(name: str) -> dict[str, Row]:
@@ -41,15 +49,18 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, default=Path("runs/paper"), help="as `curvedray paper run -o`")
     parser.add_argument("--items", nargs="+", choices=[one.name for one in ITEMS])
     options = parser.parse_args()
-    chosen = options.items or [i.name for i in ITEMS if not (RESULTS / i.name / "results.json").is_file()]
     setting = Setting(EMBEDDED, options.runs / EMBEDDED.name)
+    chosen = options.items or [one.name for one in ITEMS if not is_done(one.name, setting)]
     rows = {key: row for name in chosen for key, row in rows_of(name).items()}
     train_side_by_side(setting, [(name, row, 0) for name, row in rows.items()], CORES)
     for name in chosen:
         log.info("%s ...", name)
         command = ["paper", "run", name, "--scale", EMBEDDED.name, "-o", str(options.runs)]
         subprocess.run([sys.executable, "-m", "curvedray", *command], check=True, stdout=subprocess.DEVNULL)
-        shutil.copytree(setting.folder(name), RESULTS / name, dirs_exist_ok=True)
+        made = sorted(setting.folder(name).iterdir(), key=lambda path: path.name == RECORD)
+        (RESULTS / name).mkdir(parents=True, exist_ok=True)
+        for path in made:  # the record last: where it is, all is
+            shutil.copyfile(path, RESULTS / name / path.name)
 
 
 if __name__ == "__main__":

@@ -117,7 +117,7 @@ class AdapterConfig:
         return self.rule.breakpoints or self.breakpoints
 
     def curved(self, depth: int) -> range:
-        """The curved blocks of a transformer of `depth` blocks: [10, 20) of 30, the middle third of others."""
+        """The curved blocks of `depth`: all but a third, rounded down, at each end; [10, 20) of 30, [2, 6) of 8."""
         if self.curved_blocks is None:
             first = depth // 3
             return range(first, max(first + 1, depth - first))
@@ -125,6 +125,17 @@ class AdapterConfig:
         if not 0 <= first <= last <= depth:
             raise InputError("AdapterConfig.curved_blocks", f"a range within [0, {depth})", self.curved_blocks)
         return range(first, last)
+
+    def window(self, which: str, depth: int) -> tuple[int, int]:
+        """The first or the last blocks, as many as this config's own window has, that window, or all blocks."""
+        own = self.curved(depth)
+        windows = {
+            "first": (0, len(own)),
+            "middle": (own.start, own.stop),
+            "last": (depth - len(own), depth),
+            "all": (0, depth),
+        }
+        return windows[which]
 
     def has_radius_feature(self, kind: Kind | None) -> bool:
         """Whether a block of this kind takes the interval as a feature: by its method, or beside its rotation."""

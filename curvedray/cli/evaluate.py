@@ -32,7 +32,8 @@ def evaluate(
     estimator: Annotated[
         str | None,
         typer.Option(
-            help="Who recovers the cameras: colmap, embedded, oracle, vipe, geocalib, unik3d. Without it: embedded "
+            help="Who recovers the cameras: colmap, embedded, oracle, vipe, geocalib, unik3d, unidepth, "
+            "depth-anything. Without it: embedded "
             "for videos of the embedded model, else colmap."
         ),
     ] = None,

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
+from torch import Tensor
 
 from curvedray.evaluate.estimators.clip_reader import Reading
-from curvedray.evaluate.statistics import DRAWS, Interval, bootstrap, correlation, resamples
+from curvedray.evaluate.statistics import DRAWS, Interval, bootstrap, resamples
 from curvedray.evaluate.world_truth import KnownClips
 
 
@@ -36,17 +37,21 @@ def layout_obedience(asked: KnownClips, mapped: Reading, without: Reading, real:
     """`asked` is the truth of the layouts whose maps were given; `real` is read from clips rendered of them."""
     with_map, no_map, floor = (distance_errors(asked, said) for said in (mapped, without, real))
     wanted, seen = _changes(asked, mapped, without)
-    things = (asked.colour == 0).numpy()
-    stands, read = (x.position.double().numpy()[things] for x in (asked, mapped))
+    things = asked.colour == 0
+    stands, read = (positions(x.position, things) for x in (asked, mapped))
     return LayoutObedience(
         bootstrap(with_map),
         bootstrap(no_map),
         bootstrap(floor),
         share_of_the_way(with_map, no_map, floor),
-        _correlation_by_clip(wanted, seen),
-        correlation(stands[:, 0], read[:, 0]),
-        correlation(stands[:, 1], read[:, 1]),
+        correlation_by_clip(wanted, seen),
+        *(correlation_by_clip([x[:, i] for x in stands], [x[:, i] for x in read]) for i in (0, 1)),
     )
+
+
+def positions(said: Tensor, things: Tensor) -> list[Float[np.ndarray, "things bearing_and_distance"]]:
+    """Clip by clip, where its things are."""
+    return [one[there].double().numpy() for one, there in zip(said, things, strict=True)]
 
 
 def distance_errors(asked: KnownClips, said: Reading) -> Float[np.ndarray, " n"]:
@@ -75,8 +80,8 @@ def _changes(asked: KnownClips, mapped: Reading, without: Reading) -> tuple[list
     return [w for w, _ in rows], [s for _, s in rows]
 
 
-def _correlation_by_clip(asked: list[np.ndarray], found: list[np.ndarray]) -> Interval:
-    """Pearson's r over all radii; the interval draws whole clips, since a clip's radii are not independent."""
+def correlation_by_clip(asked: list[np.ndarray], found: list[np.ndarray]) -> Interval:
+    """Pearson's r over all of what clips have; the interval draws whole clips, whose own values belong together."""
     sums = np.array([(len(a), a.sum(), b.sum(), a @ a, b @ b, a @ b) for a, b in zip(asked, found, strict=True)])
     drawn = np.concatenate([np.arange(len(asked))[None], resamples(len(asked), DRAWS)])
     n, a, b, aa, bb, ab = sums[drawn].sum(1).T

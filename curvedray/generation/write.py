@@ -135,7 +135,7 @@ def write_beside(made: Generated, recipe: VideoRecipe, path: Path, pictures: boo
 
 
 def exact_frames(recipe: VideoRecipe, width: int, height: int) -> UInt8[Tensor, "t h w 3"]:
-    """The scene that the prompt asks for, ray-cast through the same cameras: what the model should have shown."""
+    """A court that the prompt asks for, ray-cast through the same cameras; where its things stand is its own choice."""
     cameras = recipe.shot.cameras
     fine = type(cameras)(cameras.lens.sized(width, height), cameras.world_from_camera, cameras.unit)
     return render_caption(recipe.shot.prompt, fine).frames

@@ -1,9 +1,10 @@
 """The clips that every row films: captions, cameras, real videos, maps of distances, each a file named as the clip."""
 
 import json
+import logging
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -30,6 +31,7 @@ from curvedray.paper.setting import Setting, key_of
 from curvedray.radial.map import RadialMap, read_radial_map, write_radial_map
 from curvedray.training.log import Tick, no_tick
 
+log = logging.getLogger(__name__)
 ALMOST_LOSSLESS = 4  # crf of real and generated videos
 LONGEST_SEARCH = 40  # times as many clips are looked at as are wanted of a family
 
@@ -93,7 +95,8 @@ def make_test_clips(setting: Setting, wanted: TestSet, tick: Tick = no_tick) -> 
         source: object = [WORLDS[setting.scale.source][0], "test", setting.model_key]
     else:
         require(wanted.place, setting.places)
-        source = [wanted.place, file_fingerprint(Path(setting.places[wanted.place]))]
+        beside = [place for place in ("labels", "moving") if place in setting.places]
+        source = [[place, file_fingerprint(Path(setting.places[place]))] for place in (wanted.place, *beside)]
     folder = setting.folder("tests", key_of([source, family, wanted.moving, count, asdict(setting.shape)]))
     if not folder.is_dir():
         with scratch_folder(folder) as scratch:
@@ -107,6 +110,8 @@ def write_clips(setting: Setting, wanted: TestSet, family: str, count: int, fold
     model = setting.open_model() if setting.scale.is_world else None
     for footage, moving in footage_of(setting, wanted, count):
         if not belongs(footage.cameras, family) or (wanted.moving and (moving is None or not moving.any())):
+            continue
+        if model is None and known_share(footage, setting) < wanted.least_known:
             continue
         name = plain_name(footage.id, "clip")
         video = footage.video
@@ -141,15 +146,25 @@ def footage_of(setting: Setting, wanted: TestSet, count: int) -> Iterator[tuple[
             yield Footage(clip.id, clip.caption, clip.video, clip.cameras, radial), clip.moving
         return
     labels = setting.places.get("labels") if wanted.place == "panshot" else None
-    folder = FolderFootage(Path(setting.places[wanted.place]), None if labels is None else Path(labels))
+    folder = FolderFootage(Path(setting.places[wanted.place]), None if labels is None else Path(labels), shape.frames)
     masks = setting.places.get("moving")
-    for index in folder.held_out or range(len(folder)):
-        footage = fitted(folder[index], shape)
-        mask = None if masks is None else Path(masks) / f"{footage.id}.npz"
-        moving = None
-        if mask is not None and mask.is_file():
-            moving = torch.from_numpy(read_arrays(mask)["moving"]).bool()
-        yield footage, moving
+    chosen = folder.held_out if wanted.place == "panshot" else ()  # of other sets every clip is one never trained on
+    for index in chosen or range(len(folder)):
+        try:
+            whole = folder[index]
+            mask = None if masks is None else Path(masks) / f"{whole.id}.npz"
+            if mask is not None and mask.is_file():
+                whole = replace(whole, moving=torch.from_numpy(read_arrays(mask)["moving"]).bool())
+            footage = fitted(whole, shape)
+        except InputError as error:  # too short, or damaged: one clip less, and it is said which
+            log.warning("%s: left out: %s", folder.name_of(index), error)
+            continue
+        yield footage, footage.moving
+
+
+def known_share(footage: Footage, setting: Setting) -> float:
+    """Of a clip's tokens, how many have a distance."""
+    return 0.0 if footage.radial is None else float(footage.radial.on(setting.grid)[1].double().mean())
 
 
 def near_of(footage: Footage) -> float | None:

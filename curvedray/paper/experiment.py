@@ -23,6 +23,7 @@ class Row:
     budget: Budget = "full"
     curved: Window = ""  # which third of the blocks has curved rays; empty: the recipe's own
     teacher: str = "exact"  # of teachers.py: whose distances it learns from
+    teacher_in_world: str = ""  # the same at a world's scale alone; empty: `teacher`
     seen: str = "all"  # of families.py: which cameras its training clips have
     seen_in_world: str = ""  # the same at a world's scale alone; empty: `seen`
     map: str = ""  # of teachers.py: whose map it is given when it films; empty: none
@@ -39,6 +40,9 @@ class Row:
 
     def seen_at(self, scale: Scale) -> str:
         return self.seen_in_world or self.seen if scale.is_world else self.seen
+
+    def teacher_at(self, scale: Scale) -> str:
+        return self.teacher_in_world or self.teacher if scale.is_world else self.teacher
 
     @property
     def learns_radii(self) -> bool:
@@ -60,6 +64,7 @@ class TestSet:
     in_world: str = ""  # of families.py, at a world's scale alone; empty: `family`
     most: int = 10**6  # clips
     moving: bool = False  # clips alone in which something moves
+    least_known: float = 0.0  # clips alone of whose tokens at least this share has a distance: fixed beforehand
 
     def family_at(self, scale: Scale) -> str:
         return self.in_world or self.family if scale.is_world else self.family
@@ -86,27 +91,30 @@ class Experiment:
     tests: Mapping[str, TestSet] = field(default_factory=lambda: {"": TestSet()})  # by subset
     by_lens: bool = False  # pinhole and non-pinhole clips apart
     stride: int = 4
+    stride_at_wan: int | None = None  # where the paper scores every frame; a desk's estimator reads every fourth
     baseline: str = ""  # what the other rows are compared with, clip by clip
-    pairs: tuple[
-        tuple[str, str], ...
-    ] = ()  # whose order the paper's printed numbers claim; empty: all with the baseline
+    # Whose order the paper's printed numbers claim; empty: all with the baseline; None: they claim no order.
+    pairs: tuple[tuple[str, str], ...] | None = ()
     claims: tuple[Claim, ...] = ()  # beyond those
     judges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by scale, where not the scale's own
     needs: tuple[str, ...] = ()  # beyond those that rows, test sets and judges name
     radii: bool = False  # the radial head's own distances against those seen in the video (SSI-L1)
-    maps: bool = False  # videos are scored against the maps that were given
+    maps: bool = False  # videos are scored against the clips' maps, also those of a row that was given worse ones
     measured_rows: tuple[str, ...] = ()  # rows that are measured and not trained: a teacher's, the truth's
     says: str = ""  # what the reader should know of this experiment: a sentence or two
 
     def __post_init__(self) -> None:
         known = {*self.rows, *self.measured_rows}
-        named = {name for pair in self.pairs for name in pair} | {self.baseline} - {""}
+        named = {name for pair in self.pairs or () for name in pair} | {self.baseline} - {""}
         named |= {name for claim in self.claims for name in (claim.better, claim.worse)}
         if unknown := sorted(named - known):
             raise InputError("experiment", f"rows among {', '.join(sorted(known))}", ", ".join(unknown))
 
     def rows_at(self, scale: Scale) -> dict[str, Row]:
         return {name: row for name, row in self.rows.items() if scale.name in row.scales}
+
+    def stride_at(self, scale: Scale) -> int:
+        return self.stride if scale.is_world or self.stride_at_wan is None else self.stride_at_wan
 
     def judges_at(self, scale: Scale) -> tuple[str, ...]:
         return self.judges.get(scale.name, scale.judges)

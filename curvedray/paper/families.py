@@ -12,6 +12,7 @@ from curvedray.data.clips import ClipSource, SomeClips
 from curvedray.errors import InputError
 
 FISHEYE_FOV = 127.5  # degrees across: half way between the widest wide lens and the narrowest fisheye
+MOVES = 0.05  # metres, or near distances, between the first frame and any other
 TURNS = 8.0  # degrees between the first frame and any other: every turning move of the worlds is over it
 
 
@@ -34,13 +35,25 @@ def turns(cameras: Cameras) -> bool:
     return bool(torch.rad2deg(torch.acos(cosine.clamp(-1, 1))).max() > TURNS)
 
 
+def translates(cameras: Cameras) -> bool:
+    """Whether the camera goes anywhere, and never looks elsewhere."""
+    path = cameras.relative_to_first().world_from_camera[..., :3, 3]
+    return not turns(cameras) and bool(path.norm(dim=-1).max() > MOVES)
+
+
 FAMILIES: dict[str, tuple[str, Callable[[Cameras], bool]]] = {
     "all": ("all clips", lambda cameras: True),
     "pinhole": ("clips through pinholes", is_pinhole),
     "non-pinhole": ("clips through lenses that bend", lambda cameras: not is_pinhole(cameras)),
     "wide, turning": ("clips through wide lenses whose camera turns", lambda c: is_wide(c) and turns(c)),
-    "fisheye, translating": ("fisheye clips whose camera never turns", lambda c: is_fisheye(c) and not turns(c)),
-    "pinhole, translating": ("pinhole clips whose camera never turns", lambda c: is_pinhole(c) and not turns(c)),
+    "fisheye, translating": (
+        "fisheye clips whose camera moves without turning",
+        lambda c: is_fisheye(c) and translates(c),
+    ),
+    "pinhole, translating": (
+        "pinhole clips whose camera moves without turning",
+        lambda c: is_pinhole(c) and translates(c),
+    ),
 }
 
 

@@ -131,7 +131,7 @@ def layer_maps(given: Material) -> dict[str, bytes]:
         with block_inputs(model.transformer) as seen:
             settings = given.setting.filming | {"camera_guidance": 1.0, "guidance": 1.0}  # one pass per step
             film = film_one(given, model, adapter, number, clip, **settings)
-            last = seen[-given.setting.depth :]
+            last = list(seen)
         intervals = [adapter.radial_head(features) for features in last]
         strips: Strips = [("film", film)]
         for block, interval in enumerate(intervals):

@@ -98,7 +98,9 @@ def stability(setting: Setting, heads: Mapping[str, Heads], tests: TestClips) ->
             sources["UniK3D"] = exact
         for name, log_radius in sources.items():
             radius, true = (np.where(always, np.exp(i.astype(np.float64)), np.nan) for i in (log_radius, exact))
-            numbers = temporal_stability(radius) | {"drift": drift_disagreement(radius, true)}
+            numbers = temporal_stability(radius)
+            if setting.scale.is_world:  # elsewhere nobody knows the true change
+                numbers |= {"drift": drift_disagreement(radius, true)}
             for metric, value in numbers.items():
                 rows.setdefault(name, {}).setdefault(metric, {})[clip] = value
     return rows

@@ -3,6 +3,7 @@
 b clip   n token   d channel   t y x latent frame, row, column
 """
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -60,9 +61,9 @@ def hidden(setting: Setting, model: VideoModel, batch: Batch, first: int, level:
 
 
 @contextmanager
-def block_inputs(transformer: nn.Module) -> Iterator[list[Float[Tensor, "b n d"]]]:
-    """What each block's self-attention, and the adapter beside it, is given in the passes of this block."""
-    seen: list[Tensor] = []
+def block_inputs(transformer: nn.Module) -> Iterator[deque[Float[Tensor, "b n d"]]]:
+    """What each block's self-attention, and the adapter beside it, is given in the last pass of this block."""
+    seen: deque[Tensor] = deque(maxlen=len(self_attentions(transformer)))
 
     def note(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         seen.append((args[0] if args else kwargs["hidden_states"]).detach().float())

@@ -36,6 +36,14 @@ LITTLE_WORDS = {*"a an and with behind in the courtyard moving left right of".sp
 
 
 @dataclass(frozen=True)
+class Scored:
+    """A row's clips as all judges scored them, and who could not judge which clip, a sentence each."""
+
+    results: list[ClipResult]
+    failures: list[str]
+
+
+@dataclass(frozen=True)
 class Judges:
     """Who can judge here, and what is missing of who should."""
 
@@ -71,21 +79,25 @@ def make_judge(name: str, places: Places) -> Estimator:
 
 def score_row(
     setting: Setting, experiment: Experiment, videos: Path, tests: TestClips, judges: Judges, hears: Listener
-) -> list[ClipResult]:
+) -> Scored:
     """Every clip's scores by every judge, made now or before."""
     found: dict[str, ClipResult] = {}
+    failures: list[str] = []
+    stride = experiment.stride_at(setting.scale)
     for judge in judges.present:
         jobs = match(
             [videos], tests.folder / "cameras", tests.folder / "reference", tests.maps if experiment.maps else None
         )
         wanted = {clip.id for clip in tests.clips}
         jobs = [job for job in jobs if job.clip in wanted]
-        key = key_of([str(videos.resolve()), judge.name, judge.version, experiment.stride, tests.key, experiment.maps])
+        failures += [f"{clip}: no video" for clip in sorted(wanted - {job.clip for job in jobs})]
+        key = key_of([str(videos.resolve()), judge.name, judge.version, stride, tests.key, experiment.maps])
         for done, job in enumerate(jobs):
             hears.tick(done, len(jobs), f"scoring with {judge.name}")
-            result = score_folder([job], judge, experiment.stride, setting.folder("scores", key))[0]
+            result = score_folder([job], judge, stride, setting.folder("scores", key))[0]
+            failures += [f"{job.clip}: {judge.name}"] if result.failure else []
             found[job.clip] = merged(found.get(job.clip), with_own_scores(result, job, judge, tests, experiment.radii))
-    return list(found.values())
+    return Scored(list(found.values()), sorted(set(failures)))
 
 
 def merged(before: ClipResult | None, now: ClipResult) -> ClipResult:

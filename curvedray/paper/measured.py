@@ -11,12 +11,15 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from curvedray.evaluate.metrics.pose import NOISE_IF_STATIC
+from curvedray.evaluate.report import MOVING
 from curvedray.evaluate.results import ClipResult
 from curvedray.evaluate.statistics import LEVEL, Interval, bootstrap
 from curvedray.extras import needed
 
 ByClip = Mapping[str, float]
 NOT_KNOWN = float("nan")
+BY_LENGTH = {metric.name for metric in NOISE_IF_STATIC}  # divided by the length of the path
 
 
 @dataclass(frozen=True)
@@ -97,11 +100,14 @@ def over_seeds(means: Float[np.ndarray, " s"]) -> Interval | None:
 
 
 def values_of(results: Iterable[ClipResult]) -> dict[str, dict[str, float]]:
-    """metric -> clip -> value, of one seed's results."""
+    """metric -> clip -> value, of one seed's results. What divides by the path's length is there a second time, without
+    the clips whose path has none."""
     table: dict[str, dict[str, float]] = {}
     for result in results:
         for score in () if result.failure else result.scores:
             table.setdefault(score.metric, {})[score.clip] = score.value
+            if score.metric in BY_LENGTH and not result.near_static:
+                table.setdefault(f"{score.metric}{MOVING}", {})[score.clip] = score.value
     return table
 
 

@@ -91,15 +91,17 @@ def run_experiment(experiment: Experiment, setting: Setting, hears: Listener) ->
             videos[subset, name] = [film_row(setting, label, row, one, clips, hears) for one in weights[name]]
     judges = open_judges(setting, experiment.judges_at(setting.scale))
     results: dict[str, list[list[ClipResult]]] = {}
+    failed: dict[str, list[str]] = {}
     sets: dict[str, dict[str, list[float]]] = {}
     for (subset, name), folders in videos.items():
         hears.say(f"{name}: scoring" + (f", {subset}" if subset else ""))
         label = f"{subset} | {name}" if subset else name
-        results[label] = [score_row(setting, experiment, folder, tests[subset], judges, hears) for folder in folders]
+        scored = [score_row(setting, experiment, folder, tests[subset], judges, hears) for folder in folders]
+        results[label] = [one.results for one in scored]
+        failed[label] = sorted({failure for one in scored for failure in one.failures})
         for folder in folders:
             for metric, value in set_scores(setting, judges, folder, tests[subset]).items():
                 sets.setdefault(label, {}).setdefault(metric, []).append(value)
-    failed = {label: [one.clip for one in runs[0] if one.failure] for label, runs in results.items()}
     if not experiment.by_lens:
         return Measured({label: by_seed(runs) for label, runs in results.items()}, sets, failed), judges
     return Measured(apart_by_lens(results), {}, failed), judges
@@ -141,11 +143,17 @@ def record_of(
         **made.to_json(),
         "recipes": {name: setting.recipe_of(row).to_json() for name, row in rows.items() if is_trained(row)},
         "rows": {
-            name: {"teacher": row.teacher, "seen": row.seen_at(setting.scale), "map": row.map, "sigma": row.sigma}
+            name: {
+                "teacher": row.teacher_at(setting.scale),
+                "seen": row.seen_at(setting.scale),
+                "map": row.map,
+                "sigma": row.sigma,
+            }
             for name, row in rows.items()
         },
         "cells": cells,
         "verdicts": [verdict.to_json() for verdict in found],
+        "filming": setting.film_settings,
         "failed": {label: list(names) for label, names in measured.failed.items()},
         "missing": list(judges.missing),
         "judges": {judge.name: {"version": judge.version, "floor": judge.floor} for judge in judges.present},

@@ -17,7 +17,7 @@ from curvedray.engine import HERE, Engine
 from curvedray.errors import InputError
 from curvedray.generation.settings import Settings
 from curvedray.inputs import parsed_json, read_json
-from curvedray.models.embedded.model import WEIGHTS
+from curvedray.models.embedded.model import WEIGHTS, training_key
 from curvedray.models.interface import VideoModel, self_attentions
 from curvedray.models.open import EMBEDDED_NAMES, is_embedded, load_model, usual_shape
 from curvedray.paper.experiment import Row
@@ -50,11 +50,22 @@ class Setting:
     @cached_property
     def model_key(self) -> str:
         """Which weights, by their content where they are on this disk."""
-        if self.model in EMBEDDED_NAMES:
-            return file_fingerprint(WEIGHTS)
+        if self.embedded_file is not None:
+            return weights_key(self.embedded_file)
         if Path(self.model).is_dir():
             return file_fingerprint(Path(self.model) / "transformer")
-        return file_fingerprint(Path(self.model)) if Path(self.model).is_file() else self.model
+        return self.model
+
+    @cached_property
+    def training_model_key(self) -> str:
+        """The same of what a training sees: an embedded model's decoder may change, and its adapters stay."""
+        return self.model_key if self.embedded_file is None else training_key(self.embedded_file)
+
+    @property
+    def embedded_file(self) -> Path | None:
+        """The file of an embedded model, where there is one: random weights have none."""
+        path = WEIGHTS if self.model in EMBEDDED_NAMES else Path(self.model)
+        return path if is_embedded(self.model) and path.is_file() else None
 
     @cached_property
     def shape(self) -> VideoShape:
@@ -117,6 +128,13 @@ class Setting:
         shape = {"frames": self.shape.frames, "height": self.shape.height, "width": self.shape.width}
         return shape | chosen
 
+    @cached_property
+    def film_settings(self) -> dict[str, float]:
+        """How rows are filmed, as far as that can be told without opening a large model."""
+        own = vars(load_model(self.model).defaults) if is_embedded(self.model) else {}
+        names = ("steps", "guidance", "camera_guidance", "drop_text")
+        return {name: own[name] for name in names if name in own} | self.scale.filming | self.film_overrides
+
     def steps(self, row: Row) -> int:
         """A row's steps: its budget, in proportion where the full one was changed from the command line."""
         budget = self.scale.steps[row.budget]
@@ -142,30 +160,29 @@ class Setting:
         adapter = made.adapter
         if self.scale.fits_periods:
             adapter = adapter.fitted_to(self.grid)
-        if row.curved:
+        if row.curved and self.window(row.curved) != adapter.window("middle", self.depth):
             adapter = replace(adapter, curved_blocks=self.window(row.curved))
         return replace(made, name=adapter.method, adapter=adapter)
 
     def window(self, which: str) -> tuple[int, int]:
         """The first, middle or last third of the blocks, or all of them: windows of one width, as in the paper."""
-        middle = self.base.adapter.curved(self.depth)
-        width = len(middle)
-        windows = {
-            "first": (0, width),
-            "middle": (middle.start, middle.stop),
-            "last": (self.depth - width, self.depth),
-            "all": (0, self.depth),
-        }
-        return windows[which]
+        return self.base.adapter.window(which, self.depth)
 
     def training_key(self, row: Row, seed: int = 0) -> str:
-        """What a row's weights follow from: its recipe, the model, the clips, the teacher. Names do not count."""
+        """What a row's weights follow from: its recipe, the model, the clips, the teacher. Names do not count, nor does
+        precision, which is the machine's: rows of several machines are compared."""
         record = self.recipe_of(row, seed).to_json()
-        for free in ("name", "every", "keep", "precision"):  # precision is the machine's, rows are compared on any
+        for free in ("name", "model", "every", "keep", "precision"):  # the model is named by its weights, below
             record.pop(free)
-        data = record["data"] | {"cache": "", "labels": bool(record["data"]["labels"])}
+        data = record["data"] | {"cache": "", "labels": _folder_key(record["data"]["labels"])}
         source = data.pop("source")
-        made_of = [record | {"data": data}, self.model_key, _source_key(source), row.teacher, row.seen_at(self.scale)]
+        made_of = [
+            record | {"data": data},
+            self.training_model_key,
+            _source_key(source),
+            row.teacher_at(self.scale),
+            row.seen_at(self.scale),
+        ]
         return key_of(made_of)
 
     def folder(self, *parts: str) -> Path:
@@ -192,6 +209,13 @@ def _source_key(source: str) -> Any:
     if source in WORLDS:
         return WORLDS[source][0]
     return [Path(source).name, file_fingerprint(Path(source))] if Path(source).is_dir() else source
+
+
+def _folder_key(place: str | None) -> str:
+    """A folder of labels by its files; none by nothing."""
+    if place is None:
+        return ""
+    return file_fingerprint(Path(place)) if Path(place).is_dir() else place
 
 
 def key_of(made_of: Any) -> str:

@@ -120,11 +120,16 @@ def how_it_was_run(experiment: Experiment, setting: Setting, measured: Measured,
     alike = len(set(steps.values())) == 1
     told = f"{next(iter(steps.values()), 0)} steps" if alike else ", ".join(f"{k} {v} steps" for k, v in steps.items())
     failed = ", ".join(f"{name} {len(clips)}" for name, clips in measured.failed.items() if clips) or "none"
+    own = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in setting.film_settings.items())
+    own = own or "the model's own settings"
     who = "; ".join(f"{judge.name} ({judge.version}; floor: {judge.floor})" for judge in judges.present)
     return (
-        f"Every trained row: {told} of batch {base.batch}, learning rate {base.lr:g}, the same clips in the same "
-        f"order, {setting.seeds} seed{'s' * (setting.seeds > 1)} from {base.seed}. The same test clips and noise for "
-        f"every row, scored at every {experiment.stride} frames by {who}. Failed clips: {failed}."
+        f"Every trained row: {told} of batch {base.batch}, learning rate {base.lr:g}, radial weight "
+        f"{base.radial_weight:g} and least s {base.radial_floor:g} where the row says no other, the same clips in the "
+        f"same order where it does not choose some of them, {setting.seeds} seed{'s' * (setting.seeds > 1)} from "
+        f"{base.seed}. The same test clips and noise for every row, filmed with {own} "
+        f"where the row says no other, scored at every {experiment.stride_at(setting.scale)} frames by {who}. Failed "
+        f"clips: {failed}."
     )
 
 

@@ -45,12 +45,15 @@ def train_row(setting: Setting, name: str, row: Row, seed: int, hears: Listener)
         require(key, setting.places)
     if not setting.scale.is_world and row.learns_radii:
         require(row.labels, setting.places)
-    return train_recipe(recipe, out, cache_of(setting, recipe), row.teacher, row.seen_at(setting.scale), hears)
+    return train_recipe(
+        recipe, out, cache_of(setting, recipe), row.teacher_at(setting.scale), row.seen_at(setting.scale), hears
+    )
 
 
 def cache_of(setting: Setting, recipe: Recipe) -> Path:
     """The encoded clips, shared by every row that is trained on them."""
-    made_of = [recipe.data.source, recipe.data.labels, setting.model_key, vars(setting.shape), recipe.data.cache_dtype]
+    data, model = recipe.data, setting.training_model_key
+    made_of = [data.source, data.labels, model, vars(setting.shape), data.cache_dtype]
     return setting.folder("cache", key_of(made_of))
 
 

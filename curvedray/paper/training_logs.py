@@ -55,7 +55,12 @@ class LogTable:
         lines.append(
             f"A spike is a step whose gradient norm, before clipping, is over {SPIKE:g} times the row's median."
         )
-        return Page("\n".join(lines) + "\n", {"item": entry.name, **made.to_json(), "rows": numbers})
+        found = "; ".join(
+            f"{label}: largest gradient {number_text(row['largest gradient'])}, median "
+            f"{number_text(row['median gradient'])}, spikes in {number_text(row['spikes, % of steps'])} % of the steps"
+            for label, row in numbers.items()
+        )
+        return Page("\n".join(lines) + "\n", {"item": entry.name, **made.to_json(), "rows": numbers, "found": found})
 
 
 def read_log(path: Path) -> dict[str, float]:

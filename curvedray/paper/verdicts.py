@@ -48,7 +48,7 @@ class Verdict:
 def claims_of(entry: Item, experiment: Experiment) -> list[Claim]:
     """The orderings of the paper's own printed numbers, for the experiment's pairs, and what it claims in words."""
     found = list(experiment.claims)
-    if entry.values is None:
+    if entry.values is None or experiment.pairs is None:
         return found
     columns, rows = entry.values
     settings = [name for name in experiment.rows if name != experiment.baseline]

@@ -104,8 +104,7 @@ def embedded_beginnings() -> Recipe:
 def embedded_backbone() -> Recipe:
     """The embedded model on whole clips, after `embedded_beginnings`."""
     first = embedded_beginnings()
-    whole = replace(first, steps=2000, warmup=60, decay="linear", beginnings=())
-    return replace(whole, name="embedded_backbone", data=EMBEDDED_DATA)
+    return replace(first, name="embedded_backbone", steps=4800, warmup=60, decay="linear", beginnings=())
 
 
 # -- ablations
@@ -145,14 +144,13 @@ def _short(base: Recipe) -> Recipe:
     return replace(base, steps=max(1, base.steps // 10), warmup=max(1, base.warmup // 10))
 
 
-def _curved_blocks(says: str, first: float, last: float) -> Ablation:
-    """Curved blocks from one share of the depth to another."""
+def _curved_blocks(which: str) -> Ablation:
+    """Another window of curved blocks, of the base's own width."""
 
     def change(base: Recipe) -> Recipe:
-        depth = DEPTHS[base.name]
-        return replace(base, adapter=replace(base.adapter, curved_blocks=(round(first * depth), round(last * depth))))
+        return replace(base, adapter=replace(base.adapter, curved_blocks=base.adapter.window(which, DEPTHS[base.name])))
 
-    return Ablation(f"curved rays in {says} of the blocks", change)
+    return Ablation(f"curved rays in {which if which == 'all' else f'the {which}'} blocks", change)
 
 
 DEPTHS = {"wan_1b": 30, "embedded": 8}  # blocks of each base's transformer
@@ -161,10 +159,7 @@ OTHER_METHODS = ("endpoint", "point", "ucpe", "prope", "gta", "plucker", "recamm
 # Each row of the paper's tables. The base itself is CRePE, supervised, at full length.
 ABLATIONS: dict[str, Ablation] = {
     **{f"k{k}": _breakpoints(k) for k in (1, 2, 3, 5, 7)},
-    "first": _curved_blocks("the first third", 0, 1 / 3),
-    "middle": _curved_blocks("the middle third", 1 / 3, 2 / 3),
-    "last": _curved_blocks("the last third", 2 / 3, 1),
-    "all": _curved_blocks("all", 0, 1),
+    **{which: _curved_blocks(which) for which in ("first", "middle", "last", "all")},
     "supervised_1k": Ablation("a tenth of the steps", _short),
     "unsupervised_1k": Ablation("a tenth of the steps, no radial loss", _breakpoints(5).change),
     "unsupervised_10k": Ablation("no radial loss", lambda base: replace(base, radial_weight=0.0)),

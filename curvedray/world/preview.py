@@ -104,7 +104,7 @@ def _gathered(frames: Iterator[tuple], count: int, width: int, height: int) -> R
 
 
 def render_caption(text: str, cameras: Cameras, seed: int = 0) -> Rendered:
-    """What the cameras would see of the scene a caption asks for: the truth to hold a generated video against."""
+    """What the cameras would see of one scene that a caption asks for; a caption does not say where things stand."""
     scene = scene_from_caption(text, seed).scene
     path, _ = placed(cameras, scene_near(scene, cameras.frame_lens[0]))
     return render(enclosing(scene, path), path)

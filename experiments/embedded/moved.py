@@ -25,11 +25,12 @@ from torch import Tensor
 from curvedray.evaluate.estimators.clip_reader import Reading
 from curvedray.evaluate.estimators.embedded import WEIGHTS as ESTIMATOR
 from curvedray.evaluate.estimators.embedded import Embedded
+from curvedray.evaluate.map_obedience import correlation_by_clip
 from curvedray.evaluate.report import interval_text
-from curvedray.evaluate.statistics import correlation
 from curvedray.evaluate.world_truth import KnownClips
 from curvedray.files import whole_file
 from curvedray.models.embedded.model import ADAPTER, WEIGHTS, load_embedded
+from curvedray.radial.map import RadialMap
 from curvedray.tables import markdown_table
 from curvedray.world.raycast import render
 from curvedray.world.world import Split, WorldClip, scene, world_clip
@@ -65,8 +66,8 @@ def positions(truth: KnownClips, said: Reading) -> np.ndarray:
 def cells(found: np.ndarray) -> list[str]:
     """r of bearing and distance, then of their moves."""
     moves = found - found.mean(1, keepdims=True)
-    columns = [some[..., axis].reshape(-1, 2).T for some in (found, moves) for axis in (0, 1)]
-    return [interval_text(correlation(*column)) for column in columns]
+    columns = [(list(some[:, :, 0, axis]), list(some[:, :, 1, axis])) for some in (found, moves) for axis in (0, 1)]
+    return [interval_text(correlation_by_clip(*column)) for column in columns]
 
 
 def main() -> None:
@@ -84,12 +85,16 @@ def main() -> None:
     flat = [clip for layouts in clips for clip in layouts]
     truth = KnownClips.of(flat)
 
+    nears = [RadialMap.from_metric(one[0].radius, one[0].valid).near for one in clips]
+
     def filmed(mapped: bool, words: str) -> Tensor:
-        """A layout at a time, so that every layout of a clip begins with the same noise."""
-        made = [
-            torch.cat(list(films(model, options.adapter, [one[k] for one in clips], mapped, {}, words)))
-            for k in (range(LAYOUTS) if mapped else range(1))
-        ]
+        """A layout at a time, so that every layout of a clip begins with the same noise, and is told the same path: in
+        the near distance of its first layout."""
+        made = []
+        for layout in range(LAYOUTS if mapped else 1):
+            some = [one[layout] for one in clips]
+            maps = [RadialMap.from_metric(i.radius, i.valid, near=near) for i, near in zip(some, nears, strict=True)]
+            made.append(torch.cat(list(films(model, options.adapter, some, mapped, {}, words, maps))))
         return torch.stack(made * (1 if mapped else LAYOUTS), 1).flatten(0, 1)
 
     shown = {

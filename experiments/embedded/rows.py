@@ -22,15 +22,15 @@ CORES = 2
 # First those that obey a camera alone, then those that take a map, one change at a time.
 ROWS: dict[str, Row] = {
     "ucpe": UCPE,
-    "crepe (the paper's)": CREPE,
-    "crepe, queries turned": Row(TURNED_QUERIES),
-    "crepe, queries and values turned": Row(TURNED_VALUES),
+    "crepe: keys turned (the paper's form)": CREPE,
+    "crepe: queries turned too": Row(TURNED_QUERIES),
+    "crepe: queries and values turned too": Row(TURNED_VALUES),
     "endpoint": method("endpoint"),
-    "maps: the paper's": mix(),
-    "maps: queries turned": mix(changes=TURNED_QUERIES),
-    "maps: queries and values turned": mix(changes=TURNED_VALUES),
-    "maps: the same, the interval a feature": mix(changes=TURNED_VALUES | {"adapter.interval_feature": True}),
-    "maps: queries and values turned, all blocks curved": mix(changes=TURNED_VALUES, curved="all"),
+    "maps: keys turned (the paper's form)": mix(),
+    "maps: queries turned too": mix(changes=TURNED_QUERIES),
+    "maps: queries and values turned too": mix(changes=TURNED_VALUES),
+    "maps: the same, and the interval a feature": mix(changes=TURNED_VALUES | {"adapter.interval_feature": True}),
+    "maps: queries and values turned too, all blocks curved": mix(changes=TURNED_VALUES, curved="all"),
     "maps: depth_concat": mix("depth_concat"),
 }
 

@@ -137,22 +137,25 @@ def films(
     mapped: bool,
     settings: dict[str, Any],
     words: str,
+    maps: list[RadialMap] | None = None,
 ) -> Iterator[Tensor]:
-    """Each clip's caption and cameras, filmed; `mapped`: with each clip's exact map."""
+    """Each clip's caption and cameras, filmed; `mapped`: with its exact map, or that of `maps`, whose near distance is
+    also the unit of its path."""
+    exact = maps or [RadialMap.from_metric(clip.radius, clip.valid) for clip in clips]
     adapter = None
     if file is not None:
         adapter = load_adapter(file, model.transformer).eval().requires_grad_(False).attach(model.transformer)
     try:
         for seeds, some in batches(clips, words):
-            maps = [RadialMap.from_metric(clip.radius, clip.valid) for clip in some]
+            own = [exact[i] for i in seeds]
             yield generate_batch(
                 model,
                 [clip.caption for clip in some],
                 [clip.cameras for clip in some],
                 list(seeds),
                 adapter=adapter,
-                radial=given(model, maps) if mapped else None,
-                near=[one.near for one in maps],
+                radial=given(model, own) if mapped else None,
+                near=[one.near for one in own],
                 **({} if adapter is None else settings),
             )
     finally:

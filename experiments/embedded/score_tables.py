@@ -16,7 +16,7 @@ import torch
 from curvedray.evaluate.estimators.clip_reader import Reading
 from curvedray.evaluate.map_obedience import LayoutObedience, layout_obedience
 from curvedray.evaluate.metrics.geometry import adherence
-from curvedray.evaluate.report import number_text
+from curvedray.evaluate.report import number_text, without_nan
 from curvedray.evaluate.statistics import Interval, bootstrap
 from curvedray.evaluate.world_truth import AXES, ClipErrors, KnownClips, errors_of
 from curvedray.files import whole_file
@@ -137,7 +137,10 @@ def write_page(
         "rows": {name: [one.to_json() for one in many] for name, many in errors.items()},
         "maps": {name: [{key: vars(value) for key, value in one.items()} for one in many] for name, many in layouts},
     }
-    for file, text in (("table.md", "\n".join(page) + "\n"), ("rows.json", json.dumps(record, indent=1) + "\n")):
+    for file, text in (
+        ("table.md", "\n".join(page) + "\n"),
+        ("rows.json", json.dumps(without_nan(record), indent=1) + "\n"),
+    ):
         with whole_file(out / file) as temporary:
             temporary.write_text(text)
 

@@ -20,6 +20,7 @@ from curvedray.evaluate.estimators import Estimate
 from curvedray.evaluate.estimators.protocol import UpAndLens
 from curvedray.evaluate.scores import Failure
 from curvedray.inputs import read_tensors
+from curvedray.models.embedded.model import random_embedded, save_embedded
 from curvedray.paper.catalogue import item
 from curvedray.paper.clips import make_test_clips
 from curvedray.paper.experiment import Experiment, Row, TestSet
@@ -29,8 +30,8 @@ from curvedray.paper.kept_estimates import KeptEstimates, read_estimate, write_e
 from curvedray.paper.listener import Listener
 from curvedray.paper.rows import CREPE, NONE, UCPE, mix
 from curvedray.paper.run import Table
-from curvedray.paper.runner import write_page
-from curvedray.paper.scales import TINY
+from curvedray.paper.runner import runner_of, write_page
+from curvedray.paper.scales import EMBEDDED, TINY, scale_named
 from curvedray.paper.setting import Setting
 from curvedray.paper.teachers import TEACHERS, TaughtClips
 from curvedray.paper.train import train_row, train_side_by_side
@@ -85,6 +86,40 @@ def test_a_run_killed_at_its_stages_goes_on_and_ends_whole(stages, tmp_path):
     after = {path: path.stat().st_mtime_ns for path in store.rglob("*") if path.is_file()}
     redone = {path for path in files if after.get(path) != files[path]} - set(left)
     assert {path.parent.name for path in redone} <= {"adherence"}  # all but the page was there
+
+
+def test_a_training_is_known_by_its_labels_and_not_by_its_tables_name(tmp_path):
+    """Two teachers' labels gave one key, so the second row took the first one's weights; and the placement table's
+    middle row is the breakpoint table's K = 5, which was trained twice."""
+    for name in ("unik3d", "unidepth"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.npz").write_text(name)
+    places = {"labels": str(tmp_path / "unik3d"), "unidepth-labels": str(tmp_path / "unidepth")}
+    wan = Setting(scale_named("wan"), tmp_path, places)
+    rows = runner_of(item("alternate-teacher")).experiment.rows_at(wan.scale)
+    assert wan.training_key(rows["UniK3D"]) != wan.training_key(rows["UniDepthV2"])
+    placement, breakpoints = (runner_of(item(name)).experiment.rows for name in ("placement", "breakpoints"))
+    for setting in (wan, Setting(TINY, tmp_path)):
+        assert setting.training_key(placement["middle 10"]) == setting.training_key(breakpoints["K=5"])
+        assert setting.training_key(placement["last 10"]) != setting.training_key(breakpoints["K=5"])
+
+
+def test_a_new_decoder_is_another_film_and_no_other_training(tmp_path):
+    """What a training sees of an embedded model is all but its decoder; its file's times do not count either."""
+    model, settings = random_embedded(), []
+    assert model.codec.paint is not None
+    for number, layer in enumerate((None, model.codec.paint[0], model.transformer.blocks[0].attn1.to_q)):
+        if layer is not None:
+            layer.weight.data.add_(1)
+        path = tmp_path / f"{number}.safetensors"
+        save_embedded(model, path)
+        settings.append(Setting(replace(EMBEDDED, model=str(path)), tmp_path))
+    first, painted, trained = settings
+    assert len({one.model_key for one in settings}) == 3
+    assert first.training_key(CREPE) == painted.training_key(CREPE) != trained.training_key(CREPE)
+    before = first.model_key
+    os.utime(tmp_path / "0.safetensors", (0, 0))
+    assert replace(first).model_key == before
 
 
 @pytest.mark.whole

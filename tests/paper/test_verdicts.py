@@ -1,5 +1,7 @@
 """What was measured decides what is said of the paper: intervals over clips and seeds, and a word for each claim."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from curvedray.paper.catalogue import item
 from curvedray.paper.experiment import Claim, Experiment, Row
 from curvedray.paper.judging import merged, share_of_words
 from curvedray.paper.measured import Measured, by_seed, spread_of
+from curvedray.paper.runner import runner_of
 from curvedray.paper.verdicts import claims_of, summary, verdicts
 
 CLIPS = [f"clip-{i}" for i in range(24)]
@@ -114,7 +117,9 @@ def test_two_judges_make_one_result_and_no_number_counts_twice():
         return ClipResult("a", [Score("a", name, value, "-", "lower") for name, value in scores], failure)
 
     both = merged(result(("CamMC", 1.0)), result(("CamMC", 2.0), ("k1", 3.0)))
-    assert by_seed([[both]]) == {"CamMC": [{"a": 1.0}], "k1": [{"a": 3.0}]}
+    assert by_seed([[both]]) == {"CamMC": [{"a": 1.0}], "CamMC (moving)": [{"a": 1.0}], "k1": [{"a": 3.0}]}
+    assert "CamMC (moving)" not in by_seed([[replace(both, near_static=True)]])
+    assert item("lenses").direction("CamMC (moving)") == "lower"
     assert merged(result(failure="no"), result(("k1", 3.0))).scores
     assert merged(result(("k1", 3.0)), result(failure="no")).scores
 
@@ -123,3 +128,11 @@ def test_words_that_name_something_are_what_counts():
     caption = "a red ball and a blue box in a desert courtyard"
     assert share_of_words(caption, "reads as desert, red ball, blue box") == 1
     assert share_of_words(caption, "reads as snowy, red ball, blue pillar") == pytest.approx(3 / 5)
+
+
+def test_where_the_paper_claims_no_difference_no_order_is_counted():
+    """The printed numbers of two rows that are claimed to be alike are no claim that one is better."""
+    for name in ("teacher-width", "alternate-teacher"):
+        experiment = runner_of(item(name)).experiment
+        assert experiment.claims
+        assert all(claim.alike for claim in claims_of(item(name), experiment))

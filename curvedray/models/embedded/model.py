@@ -5,6 +5,7 @@ It implements `models.VideoModel` with a twin of Wan's transformer, so every lin
     b clip   c latent channel   t y x latent frame, row, column   l e text token and its width
 """
 
+import hashlib
 import json
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -27,6 +28,7 @@ from curvedray.world.themes import WORDS
 
 WEIGHTS = Path(__file__).parents[2] / "assets" / "embedded.safetensors"
 ADAPTER = WEIGHTS.with_name("embedded_adapter.safetensors")  # for cameras, and maps of distances
+DECODER = ("codec.correction.", "codec.paint.")  # the weights of its trained layers
 LARGEST = 4096  # of every number of a shape: a larger one is a damaged header
 GRID = TokenGrid(5, 8, 12, (TIME, SPACE, SPACE))  # of its 17 frames of 64 x 96
 
@@ -179,6 +181,16 @@ def load_embedded(path: Path = WEIGHTS) -> EmbeddedModel:
     model.load_state_dict({key: tensor.float() for key, tensor in tensors.items()})
     model.card = stored["card"]
     return model.eval().requires_grad_(False)
+
+
+def training_key(path: Path) -> str:
+    """A digest of all that a training sees of a model in a file: everything but its decoder."""
+    tensors, _ = read_tensors(path, "the weights of an embedded model")
+    digest = hashlib.sha256()
+    for name in sorted(tensors):
+        if not name.startswith(DECODER):
+            digest.update(name.encode() + tensors[name].contiguous().numpy().tobytes())
+    return digest.hexdigest()
 
 
 def check_sizes(name: str, tensors: dict[str, Tensor], shape: EmbeddedShape) -> None:

@@ -7,6 +7,7 @@ from curvedray.paper.run import Table
 runner = Table(
     Experiment(
         rows={"ucpe": UCPE, "depth_concat": method("depth_concat"), "crepe": CREPE},
+        stride_at_wan=1,
         columns=("CamMC", "RotErr", "TransErr", "FVD (estimator)"),
         baseline="ucpe",
         pairs=(("crepe", "ucpe"), ("crepe", "depth_concat"), ("ucpe", "depth_concat")),

@@ -7,6 +7,7 @@ from curvedray.paper.run import Table
 runner = Table(
     Experiment(
         rows={"none": NONE, "recammaster": RECAMMASTER, "ucpe": UCPE, "crepe": CREPE},
+        stride_at_wan=1,
         columns=ALL_COLUMNS,
         by_lens=True,
         baseline="ucpe",

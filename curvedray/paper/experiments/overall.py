@@ -10,6 +10,7 @@ from curvedray.paper.run import Table
 runner = Table(
     Experiment(
         rows={"none": NONE, "recammaster": RECAMMASTER, "ucpe": UCPE, "crepe": CREPE},
+        stride_at_wan=1,
         columns=ALL_COLUMNS,
         baseline="ucpe",
         pairs=(("crepe", "ucpe"), ("crepe", "recammaster"), ("ucpe", "recammaster")),

@@ -14,7 +14,8 @@ runner = Table(
         },
         columns=("RotErr", "CamMC", "k1", "k2", "Pitch", "Up", "Words", "FID (estimator)", "FVD (estimator)"),
         baseline="middle 10",
-        says="Rows keep the paper's names; a window is a third of the model's blocks. The paper does not say how these "
-        "rows were trained: its middle row is the K = 5 row of the breakpoint table, so 1K steps without supervision.",
+        says="Rows keep the paper's names; a window is as wide as the model's own curved one (10 of Wan's 30 blocks, 4 "
+        "of the embedded model's 8, where windows overlap). The paper does not say how these rows were trained: its "
+        "middle row is the K = 5 row of the breakpoint table, so 1K steps without supervision.",
     )
 )

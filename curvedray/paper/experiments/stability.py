@@ -7,7 +7,7 @@ from curvedray.paper.rows import CREPE
 STATISTICS = ("median", "q1", "q3", "iqr")
 runner = HeadTable(
     Experiment(
-        rows={"crepe": Row(teacher="noisy"), "crepe, exact teacher": CREPE},
+        rows={"crepe": Row(teacher_in_world="noisy"), "crepe, exact teacher": CREPE},
         measured_rows=("UniK3D", "ViPE"),
         tests={"": TestSet(most=96)},
         columns=(*STATISTICS, "drift"),

@@ -12,6 +12,7 @@ runner = Table(
             "10K without": Row(UNSUPERVISED),
             "10K with": CREPE,
         },
+        stride_at_wan=1,
         columns=("CamMC", "RotErr", "Gravity", "SSI-L1"),
         baseline="10K without",
         pairs=(("1K without", "1K with"), ("10K with", "10K without"), ("1K without", "10K without")),

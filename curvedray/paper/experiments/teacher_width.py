@@ -10,6 +10,7 @@ runner = Table(
         rows={f"sigma {width:.2f}": mix(map="exact", sigma=width) for width in WIDTHS},
         columns=("CamMC", "k1", "k2", "AbsRel (token)", "SILog (token)", "Words", "FVD (estimator)"),
         baseline="sigma 0.10",
+        pairs=None,
         claims=tuple(
             Claim(f"sigma {width:.2f}", "sigma 0.10", "CamMC", alike=0.039) for width in WIDTHS if width != 0.1
         ),
