@@ -22,7 +22,7 @@ from curvedray.cameras.named_lenses import named_lens
 from curvedray.data.clips import Footage, VideoShape, fitted
 from curvedray.data.fingerprint import file_fingerprint, fingerprint
 from curvedray.errors import InputError
-from curvedray.evaluate.estimators.protocol import Estimate, Estimator, KnowsCameras
+from curvedray.evaluate.estimators.protocol import Estimate, Estimator, KnowsCameras, estimate_of
 from curvedray.evaluate.label import label_videos
 from curvedray.evaluate.matching import Job, clip_name
 from curvedray.evaluate.metrics.geometry import adherence
@@ -163,13 +163,15 @@ def _at_a_known_scale(path: Cameras, near: float | None, teacher: Estimator) -> 
         if near is not None:
             raise InputError("near", f"none, as the cameras are in unit {path.unit}", f"{near:g}")
         return path
+    if isinstance(teacher, KnowsCameras):  # its distances are in the cameras' own unit, whatever that is
+        if near is not None:
+            raise InputError("near", f"none, as {teacher.name} measures in the cameras' own unit", f"{near:g}")
+        return path
     if near is not None:
         check_near(near)
         return path.scaled(near)
-    if not isinstance(teacher, KnowsCameras):
-        fix = "Give their near distance in their own unit (near): `curvedray radial label --teacher colmap` tells it."
-        raise InputError("cameras", "poses in metres, as the teacher's distances are", "an unknown scale", fix)
-    return path
+    fix = "Give their near distance in their own unit (near): `curvedray radial label --teacher colmap` tells it."
+    raise InputError("cameras", "poses in metres, as the teacher's distances are", "an unknown scale", fix)
 
 
 STAGES = "stages.json"
@@ -214,7 +216,7 @@ def source_cameras(
     if estimator is None:
         raise InputError("cameras", "a camera file, or an estimator", "neither", "Add --cameras or --estimate.")
     known = None if lens is None else named_lens(lens, width, height)
-    answer = estimator.estimate(frames.numpy(), known, clip)
+    answer = estimate_of(estimator, frames.numpy(), known, clip)
     if not isinstance(answer, Estimate) or answer.poses is None:
         reason = answer.note if isinstance(answer, Estimate) else answer.reason
         raise InputError(clip, f"cameras by {estimator.name}", reason or "none", "Give a camera file with --cameras.")
@@ -273,7 +275,8 @@ def _scores(
 ) -> tuple[dict[str, float], list[str]]:
     """How the distances that the teacher reads in the new video follow the map."""
     file = folder / "result-cameras.json"
-    write_cameras(cameras, file)
+    # Scores do not depend on a scale, and who triangulates takes a path in any unit but near distances.
+    write_cameras(replace(cameras, unit="arbitrary") if isinstance(teacher, KnowsCameras) else cameras, file)
     try:
         read, _ = _map_of(Job("result", video, file), teacher, folder)
         supplied, found = (torch.where(i.valid, i.radius, torch.nan) for i in (map, read))

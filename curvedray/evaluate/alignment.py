@@ -6,12 +6,13 @@ same: Gauss-Newton on the difference of colours, from blurred frames to sharp on
     t frame   h w pixel   n pixel whose distance is known   c colour
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, UInt8
-from scipy.ndimage import gaussian_filter, map_coordinates
+from scipy.ndimage import binary_erosion, gaussian_filter, map_coordinates
 from scipy.spatial.transform import Rotation
 from torch import Tensor
 
@@ -32,6 +33,7 @@ class Aligned:
 
     poses: Float[np.ndarray, "t 4 4"]  # camera to world; the first camera is the world
     left: Float[np.ndarray, " t-1"]  # of the difference between neighbours without motion, the share that is left
+    found: bool  # whether enough stayed in view, and no pair of frames looks less alike for its motion
 
 
 def aligned_path(
@@ -40,37 +42,56 @@ def aligned_path(
     """The path along which a video's frames look alike, in the unit of `radius`."""
     frames = video.double().numpy() / 255
     rays, has_ray = lens.rays()
+    circle = has_ray.numpy()
     poses, left = [np.eye(4)], []
     for number in range(len(frames) - 1):
-        known = (valid[number] & has_ray).numpy()
-        points = (rays.double() * radius[number, ..., None].double()).numpy()[known]
-        motion, share = aligned_pair(frames[number], frames[number + 1], known, points, lens)
+        known = valid[number].numpy() & circle
+        points = rays.double().numpy() * radius[number, ..., None].double().numpy()
+        motion, share = aligned_pair(frames[number], frames[number + 1], known, circle, points, lens)
         poses.append(poses[-1] @ np.linalg.inv(motion))
         left.append(share)
-    return Aligned(np.stack(poses), np.array(left))
+    return Aligned(np.stack(poses), np.array(left), bool(np.all(np.array(left) <= 1)))
 
 
 def aligned_pair(
     frame: Float[np.ndarray, "h w c"],
     after: Float[np.ndarray, "h w c"],
     known: Bool[np.ndarray, "h w"],
-    points: Float[np.ndarray, "n 3"],
+    circle: Bool[np.ndarray, "h w"],
+    points: Float[np.ndarray, "h w 3"],
     lens: Lens,
 ) -> tuple[Motion, float]:
-    """The motion from one frame to the next, and the share of their difference that it leaves."""
+    """The motion from one frame to the next, and the share of their difference that it leaves; no motion, and an
+    infinite share, where too little stays in view."""
     motion = np.eye(4)
     for blur in BLURS:
-        here, there = (gaussian_filter(image, (blur, blur, 0)) for image in (frame, after))
+        here, there = (_blurred(image, circle, blur) for image in (frame, after))
         slopes = [np.gradient(there, axis=axis) for axis in (1, 0)]  # along x, along y
+        used = known & _inner(circle, blur)
         for _ in range(STEPS):
-            step = _step(here[known], there, slopes, points, motion, lens)
+            step = _step(here[used], there, slopes, points[used], motion, lens)
             if step is None:
-                break
+                return np.eye(4), np.inf
             motion = _moved(step) @ motion
             if np.abs(step).max() < SMALL:
                 break
-    first, last = (_difference(here[known], there, points, one, lens) for one in (np.eye(4), motion))
-    return motion, last / max(first, 1e-12)
+    both = [_seen(points[used], one, lens) for one in (np.eye(4), motion)]
+    inside = both[0][1] & both[1][1]
+    if inside.sum() < FEWEST:
+        return np.eye(4), np.inf
+    first, last = (np.abs(_sampled(there, pixels[inside]) - here[used][inside]).mean() for pixels, _ in both)
+    return motion, float(last / first) if first > 0 else 1.0
+
+
+def _blurred(image: Float[np.ndarray, "h w c"], circle: Bool[np.ndarray, "h w"], blur: float) -> np.ndarray:
+    """Without the black outside of a lens's circle, which never moves."""
+    weight = gaussian_filter(circle.astype(float), blur)
+    return gaussian_filter(image * circle[..., None], (blur, blur, 0)) / np.maximum(weight, 1e-6)[..., None]
+
+
+def _inner(circle: Bool[np.ndarray, "h w"], blur: float) -> Bool[np.ndarray, "h w"]:
+    """The circle without its rim; a lens that fills the image has none."""
+    return circle if circle.all() else binary_erosion(circle, iterations=math.ceil(2 * blur), border_value=1)
 
 
 def _step(
@@ -85,7 +106,9 @@ def _step(
     pixels, inside = _seen(points, motion, lens)
     if inside.sum() < FEWEST:
         return None
-    ways = [(_seen(points, _moved(TWITCH * unit) @ motion, lens)[0] - pixels) / TWITCH for unit in np.eye(6)]
+    twitched = [_seen(points, _moved(TWITCH * unit) @ motion, lens) for unit in np.eye(6)]
+    inside &= np.logical_and.reduce([still for _, still in twitched])  # what leaves the lens has no way
+    ways = [(after - pixels) / TWITCH for after, _ in twitched]
     ahead, pixels = np.stack(ways, -1)[inside], pixels[inside]  # n, x and y, the six
     apart = _sampled(image, pixels) - wanted[inside]
     along = [_sampled(slope, pixels) for slope in slopes]
@@ -95,17 +118,6 @@ def _step(
     normal = np.einsum("nci,nc,ncj->ij", change, weight, change)
     normal += 1e-6 * np.diag(np.diag(normal)) + 1e-9 * np.eye(6)
     return -np.linalg.solve(normal, np.einsum("nci,nc,nc->i", change, weight, apart))
-
-
-def _difference(
-    wanted: Float[np.ndarray, "n c"],
-    image: Float[np.ndarray, "h w c"],
-    points: Float[np.ndarray, "n 3"],
-    motion: Motion,
-    lens: Lens,
-) -> float:
-    pixels, inside = _seen(points, motion, lens)
-    return float(np.abs(_sampled(image, pixels[inside]) - wanted[inside]).mean()) if inside.any() else np.inf
 
 
 def _seen(

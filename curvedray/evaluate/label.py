@@ -19,7 +19,7 @@ from curvedray.data.fingerprint import file_fingerprint, fingerprint
 from curvedray.engine import HERE, Engine, model_opener, run_jobs
 from curvedray.errors import InputError
 from curvedray.evaluate.estimators import make_estimator
-from curvedray.evaluate.estimators.protocol import Estimator, KnowsCameras
+from curvedray.evaluate.estimators.protocol import Estimator, KnowsCameras, estimate_along, estimate_of
 from curvedray.evaluate.matching import Job
 from curvedray.evaluate.scores import Failure
 from curvedray.files import whole_file
@@ -140,10 +140,10 @@ def label_clip(job: Job, teacher: Estimator, lens: str | None = None) -> tuple[R
     unit: MapUnit = "metric"
     if isinstance(teacher, KnowsCameras) and cameras is not None:
         unit = "cameras" if cameras.unit == "arbitrary" else "metric"
-        answer = teacher.along(video.numpy(), cameras, job.clip)
+        answer = estimate_along(teacher, video.numpy(), cameras, job.clip)
     else:
         named = None if lens is None else named_lens(lens, width, height)
-        answer = teacher.estimate(video.numpy(), named if cameras is None else cameras.lens, job.clip)
+        answer = estimate_of(teacher, video.numpy(), named if cameras is None else cameras.lens, job.clip)
     if isinstance(answer, Failure):
         raise InputError(job.clip, f"distances by {teacher.name}", answer.reason)
     if answer.radial is None:

@@ -33,7 +33,7 @@ from curvedray.data.tracks import camera_problems
 from curvedray.engine import HERE, Engine, run_jobs
 from curvedray.errors import InputError
 from curvedray.evaluate.estimators.colmap import FEWEST_INLIERS, GOOD_PIXELS, SUSPECT_PIXELS, Colmap
-from curvedray.evaluate.estimators.protocol import Estimate, Estimator
+from curvedray.evaluate.estimators.protocol import Estimate, Estimator, estimate_of
 from curvedray.evaluate.matching import VIDEOS, video_files
 from curvedray.evaluate.scores import Failure
 from curvedray.files import plain_name, whole_file
@@ -300,7 +300,7 @@ def pose_once(job: PoseJob, estimator: Estimator, before: dict[str, Posed], fold
         lens = named_lens(job.lens or ASSUMED, width, height)
         if job.moving and isinstance(estimator, Colmap):
             estimator = replace(estimator, moving=read_masks(job.moving, width, height).numpy())
-        answer = estimator.estimate(video.numpy(), lens, job.clip)
+        answer = estimate_of(estimator, video.numpy(), lens, job.clip)
     except InputError as error:
         return _lost(job, str(error))  # without a key: tried again, as what was wrong may be mended
     if isinstance(answer, Failure) or answer.poses is None:

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from curvedray.cameras import Cameras, Lens
+from curvedray.cameras import Cameras
 from curvedray.cameras.named_lenses import named_lens
 from curvedray.engine import HERE, Engine, model_opener, run_jobs
 from curvedray.errors import InputError
 from curvedray.evaluate.estimators import Estimate, Estimator
-from curvedray.evaluate.estimators.protocol import at_stride
+from curvedray.evaluate.estimators.protocol import at_stride, estimate_of
 from curvedray.evaluate.matching import MARKS, Job
 from curvedray.evaluate.metrics import fidelity, geometry, lens, pose
 from curvedray.evaluate.results import ClipResult, saved_result, thumbnails, write_result
@@ -110,13 +110,11 @@ def score_clip(job: Job, estimator: Estimator, stride: int, **camera_options: An
         described = _describe(cameras)
         result = ClipResult(job.clip, lens=described, stratum=strata([float(cameras.lens.xi.max())])[0])
         shown = (video, whole.lens) if estimator.every_frame else (frames, cameras.lens)
-        answer = _estimate(estimator, *shown, job.clip)
+        answer = estimate_of(estimator, *shown, job.clip)
         if isinstance(answer, Failure):
             return replace(result, failure=answer.reason, thumbnails=pictures)
-        if answer.poses is not None and estimator.every_frame:
-            chosen = at_stride(answer.poses, len(video), stride)
-            found = None if answer.found is None else answer.found[chosen]
-            answer = replace(answer, poses=answer.poses[chosen], found=found)
+        if estimator.every_frame:
+            answer = _thinned(answer, len(video), stride)
         result = _scored(result, answer, cameras, _near_distance(cameras, job))
         result = replace(result, scores=result.scores + _against_files(job, answer, estimator, frames, stride))
     except InputError as error:
@@ -127,6 +125,17 @@ def score_clip(job: Job, estimator: Estimator, stride: int, **camera_options: An
     return replace(result, note=answer.note, suspect=answer.suspect, thumbnails=pictures)
 
 
+def _thinned(answer: Estimate, frames: int, stride: int) -> Estimate:
+    """Every stride-th of what an estimator says of each frame."""
+    if answer.poses is not None:
+        chosen = at_stride(answer.poses, frames, stride)
+        found = None if answer.found is None else answer.found[chosen]
+        answer = replace(answer, poses=answer.poses[chosen], found=found)
+    if answer.radial is not None and len(answer.radial) == frames:
+        answer = replace(answer, radial=answer.radial[::stride])
+    return answer
+
+
 def _by_distances_alone(
     job: Job, estimator: Estimator, video: np.ndarray, stride: int, options: dict[str, Any], pictures: list[str]
 ) -> ClipResult:
@@ -135,7 +144,7 @@ def _by_distances_alone(
     shown = video if estimator.every_frame else frames
     name = options.get("lens")
     known = None if name is None else named_lens(name, video.shape[2], video.shape[1])
-    answer = _estimate(estimator, shown, known, job.clip)
+    answer = estimate_of(estimator, shown, known, job.clip)
     result = ClipResult(job.clip, thumbnails=pictures)
     if isinstance(answer, Failure):
         return replace(result, failure=answer.reason)
@@ -150,16 +159,6 @@ def check_stride(frames: int, stride: int) -> None:
     """One frame alone has no path: every error would be zero."""
     if stride > 1 and stride >= frames:
         raise InputError("stride", f"less than the clip's {frames} frames", stride, "Use a smaller --stride.")
-
-
-def _estimate(estimator: Estimator, video: np.ndarray, requested: Lens | None, clip: str) -> Estimate | Failure:
-    """The estimator's answer. They are other people's programs: a clip that one breaks on must not stop the rest."""
-    try:
-        return estimator.estimate(video, requested, clip)
-    except InputError:
-        raise
-    except Exception as error:
-        return Failure(f"{estimator.name} stopped: {first_line(error)}", clip)
 
 
 def _requested(job: Job, video: np.ndarray, options: dict[str, Any]) -> Cameras:
@@ -208,8 +207,8 @@ def _scored(result: ClipResult, answer: Estimate, cameras: Cameras, near: float 
             recovered=recovered,
         )
     if answer.view is not None:
-        requested_lens = cameras.lens[0] if cameras.lens.batch_shape else cameras.lens
-        result = replace(result, scores=result.scores + lens.lens_scores(result.clip, answer.view.lens, requested_lens))
+        scores = lens.lens_scores(result.clip, answer.view.lens, cameras.lens)
+        result = replace(result, scores=result.scores + scores)
     return result
 
 
@@ -221,7 +220,7 @@ def _against_files(job: Job, answer: Estimate, estimator: Estimator, frames: np.
         reference = np.ascontiguousarray(whole[::stride])
         scores += [metric.of(job.clip, measure(frames, reference)) for metric, measure in _FIDELITY]
         if answer.view is not None:
-            other = _estimate(estimator, whole if estimator.every_frame else reference, None, job.clip)
+            other = estimate_of(estimator, whole if estimator.every_frame else reference, None, job.clip)
             if isinstance(other, Failure) or other.view is None:
                 reason = other.reason if isinstance(other, Failure) else "no lens"
                 raise InputError("reference video", f"one that {estimator.name} can calibrate", reason)

@@ -25,7 +25,7 @@ from curvedray.generation.parts import Parts, Source, load_parts
 from curvedray.generation.recipe import VideoRecipe, new_recipe, read_recipe
 from curvedray.generation.requests import VideoRequest
 from curvedray.generation.sampling import cost_of
-from curvedray.generation.write import CAMERAS, USUAL, Files, make_video
+from curvedray.generation.write import CAMERAS, RADII, USUAL, Files, make_video
 from curvedray.models.open import usual_shape
 from curvedray.radial.check import checked
 from curvedray.radial.map import read_radial_map
@@ -144,16 +144,21 @@ def film_once(request: VideoRequest, crew: OpenCrew, folder: Path, files: Files 
         parts, recipe = crew.recipe(request)
     except InputError as error:
         return Filmed(request.file, "", failure=str(error))
-    resumed = is_filmed(video, recipe)
+    resumed = is_filmed(video, recipe, files)
     if not resumed:
-        make_video(parts, recipe, video, files=files)
+        try:
+            make_video(parts, recipe, video, files=files)
+        except InputError as error:  # a map that does not fit, numbers that run away: the rest goes on
+            return Filmed(request.file, "", failure=str(error))
     seconds = round(time.monotonic() - began, 2)
     return Filmed(request.file, str(video), resumed, notices=recipe.shot.notices, seconds=seconds)
 
 
-def is_filmed(video: Path, recipe: VideoRecipe) -> bool:
-    """Whether a video is there, with its cameras, made by this very recipe. The JSON is written last of its files."""
-    if not (video.is_file() and video.with_name(video.stem + CAMERAS).is_file()):
+def is_filmed(video: Path, recipe: VideoRecipe, files: Files = USUAL) -> bool:
+    """Whether a video is there, with its cameras and the radii that are wanted, made by this very recipe. The JSON is
+    written last of its files."""
+    beside = [CAMERAS, RADII] if files.radii else [CAMERAS]
+    if not (video.is_file() and all(video.with_name(video.stem + name).is_file() for name in beside)):
         return False
     wanted = json.dumps(recipe.to_json(), sort_keys=True)
     try:

@@ -71,31 +71,31 @@ def generate(
         borrowed = adapter
     else:
         borrowed = None
-    shot = Shot.of(
-        model,
-        prompt,
-        cameras,
-        lens=lens,
-        negative=negative_prompt,
-        near=near_of(cameras, near, radial),
-        fps=fps,
-        frames=num_frames,
-        height=height,
-        width=width,
-        steps=num_inference_steps,
-        guidance=guidance_scale,
-        camera_guidance=camera_guidance,
-        map_guidance=map_guidance,
-        drop_text=drop_text,
-        radial_sigma=radial_sigma,
-        sampler=sampler,
-        shift=shift,
-        seed=seed,
-    )
-    for notice in shot.notices:
-        log.warning(notice)
-    given = Given(latents, prompt_embeds, negative_prompt_embeds)
     try:
+        shot = Shot.of(
+            model,
+            prompt,
+            cameras,
+            lens=lens,
+            negative=negative_prompt,
+            near=near_of(cameras, near, radial),
+            fps=fps,
+            frames=num_frames,
+            height=height,
+            width=width,
+            steps=num_inference_steps,
+            guidance=guidance_scale,
+            camera_guidance=camera_guidance,
+            map_guidance=map_guidance,
+            drop_text=drop_text,
+            radial_sigma=radial_sigma,
+            sampler=sampler,
+            shift=shift,
+            seed=seed,
+        )
+        for notice in shot.notices:
+            log.warning(notice)
+        given = Given(latents, prompt_embeds, negative_prompt_embeds)
         return film(Parts(model, adapter, radial), shot, callback_on_step_end, given)
     finally:
         if borrowed is not None:

@@ -80,7 +80,10 @@ class VideoRequest:
             return self.name
         words = Path(self.camera).stem if self.camera else self.prompt
         slug = re.sub(r"[^A-Za-z0-9]+", "-", words).strip("-").lower()[:LONGEST_SLUG].strip("-")
-        digest = hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:10]
+        record = asdict(self)
+        # However a list's path was spelled, it asks for the same videos.
+        record |= {key: str(Path(record[key]).resolve()) for key in ("camera", "radial", "near_depths") if record[key]}
+        digest = hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()[:10]
         return f"{slug or 'video'}-{digest}"
 
 

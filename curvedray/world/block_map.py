@@ -54,7 +54,8 @@ def film_blocks(
     """
     check_pixels(frames, *lens.size)
     scene = block_scene(blocks, eye)
-    first = render(scene, Cameras(lens, torch.eye(4)[None].to(lens.focal), "metric"), samples=1)
+    one = lens[0] if lens.batch_shape else lens
+    first = render(scene, Cameras(one, torch.eye(4)[None].to(one.focal), "metric"), samples=1)
     # What is beyond a map's reach says nothing about the scale of a scene.
     near = RadialMap.from_metric(first.radius, first.valid).near if first.valid.any() else 1.0
     cameras = (

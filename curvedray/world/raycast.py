@@ -170,18 +170,23 @@ def _to_ball(thing: Thing, floor: float, origin: tuple[float, float, float], ray
 
 
 def _to_pillar(thing: Thing, floor: float, origin: tuple[float, float, float], rays: ndarray) -> list[ndarray]:
-    """The side is a circle in (x, z), cut at the top; the lid is seen from above only."""
+    """The side is a circle in (x, z), cut at the top and, of a raised one, at its base; lid and base are discs that are
+    seen from outside only."""
     (dx, dy, dz), top = rays, floor - thing.height
     x, z = thing.x - origin[0], thing.z - origin[2]
     flat, along = dx * dx + dz * dz, dx * x + dz * z
     under_root = along * along - flat * (x * x + z * z - thing.radius**2)
     side = (along - np.sqrt(np.maximum(under_root, 0))) / flat
     np.copyto(side, np.inf, where=(under_root < 0) | (side * dy < top - origin[1]))
-    if origin[1] >= top:
-        return [side]
-    lid = (top - origin[1]) / dy
-    np.copyto(lid, np.inf, where=np.square(lid * dx - x) + np.square(lid * dz - z) > thing.radius**2)
-    return [side, lid]
+    if thing.base:
+        np.copyto(side, np.inf, where=side * dy > floor - origin[1])
+    hits = [side]
+    for level, is_seen in ((top, origin[1] < top), (floor, thing.base > 0 and origin[1] > floor)):
+        if is_seen:
+            disc = (level - origin[1]) / dy
+            np.copyto(disc, np.inf, where=np.square(disc * dx - x) + np.square(disc * dz - z) > thing.radius**2)
+            hits.append(disc)
+    return hits
 
 
 def _to_box(thing: Thing, floor: float, origin: tuple[float, float, float], rays: ndarray) -> list[ndarray]:

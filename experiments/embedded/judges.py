@@ -43,7 +43,8 @@ Poses = np.ndarray  # poses of every fourth frame, 4 x 4 each
 
 def by_pixels(clip: WorldClip, video: Tensor) -> Poses | None:
     """Alignment of pixels, which takes the lens and the distances of the layout that was asked for, and no path."""
-    return aligned_path(video, clip.cameras.lens, clip.radius, clip.valid).poses[::STRIDE]
+    aligned = aligned_path(video, clip.cameras.lens, clip.radius, clip.valid)
+    return aligned.poses[::STRIDE] if aligned.found else None
 
 
 def by_colmap(clip: WorldClip, video: Tensor) -> Poses | None:

@@ -347,3 +347,13 @@ def test_colmap_follows_a_lens_that_changes_and_repeats_itself():
     answers = [Colmap().estimate(video, zooming) for _ in range(2)]
     assert pose_errors(path, answers[0].poses).degrees_per_frame < 0.3
     np.testing.assert_allclose(answers[0].poses, answers[1].poses, atol=1e-6)
+
+
+def test_a_first_frame_that_matches_nothing_is_left_out_and_the_rest_is_found():
+    """A fade from black was a failed clip: averaging began at frame 0, from which nothing was reached."""
+    b = bearings()
+    pairs = [pair_of(i, i + 1, b @ turn(5 * i), b @ turn(5 * i + 5), 0.002) for i in range(1, 6)]
+    world = average_rotations(pairs, 7)
+    assert sorted(world) == list(range(1, 7))
+    for k in world:
+        np.testing.assert_allclose(world[k], turn(5 * (k - 1)), atol=1e-9)

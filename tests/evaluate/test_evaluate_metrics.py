@@ -291,3 +291,14 @@ def test_ssim_falls_with_noise_and_does_not_mind_the_order():
     assert ssim(a, noisy[1]) == pytest.approx(ssim(noisy[1], a))
     with pytest.raises(InputError, match="shape"):
         ssim(a, a[:, :16])
+
+
+def test_a_lens_that_changes_is_scored_in_every_frame():
+    """A film that ignored a zoom was perfect: it was held against the first frame's lens alone."""
+    wide, narrow = (Lens.from_fov(fov, 0.0, 96, 64) for fov in (90.0, 50.0))
+    zoom = Lens(
+        *(torch.stack([getattr(i, key) for i in (wide, narrow)]) for key in ("focal", "center", "xi")), wide.size
+    )
+    ignored = {score.metric: score.value for score in lens_scores("a", wide, zoom)}
+    assert ignored["FoV"] == pytest.approx(20, abs=1e-3)
+    assert ignored["Ray"] == pytest.approx(lens_scores("a", wide, narrow)[0].value / 2, rel=1e-5)

@@ -316,3 +316,18 @@ def test_colmap_passes_over_what_moves():
     assert np.rad2deg(np.arccos(np.clip((np.trace(relative[:, :3, :3], axis1=1, axis2=2) - 1) / 2, -1, 1))).max() < 1
     ahead = relative[1:, :3, 3] / np.linalg.norm(relative[1:, :3, 3], axis=-1, keepdims=True)
     assert (ahead[:, 0] > 0.99).all()
+
+
+def test_a_clip_that_an_estimator_breaks_on_does_not_stop_the_others(tmp_path):
+    @dataclass(frozen=True)
+    class Breaks(Known):
+        def estimate(self, video, lens=None, clip=""):
+            if "lost" in clip:
+                raise RuntimeError("out of memory")
+            return super().estimate(video, lens, clip)
+
+    for name in ("lost", "walk"):
+        originals.film(tmp_path / f"{name}.mp4", FRAMES)
+    posed = {one.clip: one for one in pose_videos(*find_pose_jobs(tmp_path, None, "pinhole-90"), Breaks())}
+    assert "known stopped: out of memory" in posed["lost"].drop
+    assert posed["walk"].cameras

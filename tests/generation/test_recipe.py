@@ -276,3 +276,13 @@ def test_mutated_recipes_are_a_sentence_never_a_traceback(tmp_path: Path) -> Non
         except InputError:
             refused += 1
     assert refused > 100
+
+
+def test_a_mistake_leaves_the_callers_model_without_an_adapter():
+    """It stayed attached, and the next call was refused for it."""
+    parts = load_parts()
+    parts.adapter.detach()
+    with pytest.raises(InputError, match="wobble"):
+        generate(parts.model, "a red ball", "wobble 3deg", adapter=str(ADAPTER))
+    made = generate(parts.model, "a red ball", "static", adapter=str(ADAPTER), num_inference_steps=1)
+    assert len(made.frames) == 17

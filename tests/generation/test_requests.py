@@ -13,6 +13,7 @@ from curvedray.cli import app
 from curvedray.errors import InputError
 from curvedray.generation.filming import Crew, film_requests, is_filmed
 from curvedray.generation.requests import VideoRequest, read_video_requests
+from curvedray.generation.write import Files
 
 PROMPT = "a red ball and a blue box in a desert courtyard"
 
@@ -131,3 +132,32 @@ def test_what_a_list_cannot_be_told_is_refused(tmp_path, words, says):
     done = CliRunner().invoke(app, ["generate", *words, "--requests", str(path), "-o", str(tmp_path / "films")])
     assert isinstance(done.exception, InputError)
     assert says in str(done.exception)
+
+
+def test_what_cannot_be_filmed_is_named_and_the_rest_goes_on(tmp_path):
+    """A request that only filming refuses, such as guidance towards a map that is not there, stopped the whole list."""
+    path = written(
+        tmp_path,
+        {"prompt": PROMPT, "move": "static", "name": "no-map", "map_guidance": 2.0, "steps": 1},
+        {"prompt": PROMPT, "move": "static", "name": "good", "steps": 1},
+    )
+    requests, _ = read_video_requests(path, {"zoom": 1})
+    first, second = film_requests(requests, tmp_path / "films", Crew())
+    assert "map" in first.failure
+    assert not second.failure
+
+
+def test_a_list_asks_for_the_same_videos_however_its_path_is_spelled(tmp_path, monkeypatch):
+    path = written(tmp_path, {"prompt": PROMPT, "camera": "c.json"})
+    monkeypatch.chdir(tmp_path)
+    names = {read_video_requests(one)[0][0].file for one in (path, path.name, f"./{path.name}")}
+    assert len(names) == 1
+
+
+def test_radii_that_were_not_written_before_are_written_now(tmp_path):
+    (request,), _ = read_video_requests(written(tmp_path, {"prompt": PROMPT, "move": "static", "steps": 1, "zoom": 1}))
+    crew = Crew().open()
+    for files, resumed in ((Files(), False), (Files(radii=True), False), (Files(radii=True), True)):
+        (film,) = film_requests([request], tmp_path, Crew(), opened=crew, files=files)
+        assert film.resumed == resumed
+    assert list(tmp_path.glob("*-radii.npz"))

@@ -7,6 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from curvedray.cameras import Cameras, Lens
 from curvedray.cameras.named_lenses import named_lens
 from curvedray.errors import InputError
 from curvedray.world.block_map import film_blocks
@@ -18,7 +19,8 @@ from curvedray.world.blocks import (
     blocks_to_json,
     parse_blocks,
 )
-from curvedray.world.raycast import nearest_hit
+from curvedray.world.raycast import nearest_hit, render
+from curvedray.world.scene import FIRST_THING
 
 LENS = named_lens("pinhole-70", 24, 16)
 EXAMPLE = "box 1x1x2m at left 2m ahead 4m; wall ahead 7m; ball 0.5m at right 1m ahead 3m moving left 1m"
@@ -139,3 +141,28 @@ def test_a_path_through_a_block_or_the_ground_is_refused():
     over = film_blocks(parse_blocks("box 2x2x0.5m at ahead 3m"), "dolly in 4m", LENS, 9)  # it flies over a low one
     assert over.map.valid.any()
     assert math.isfinite(over.map.near)
+
+
+@pytest.mark.parametrize("ahead", [6, 1])
+def test_a_raised_pillar_ends_at_its_base(ahead):
+    """Its side went on below its base, and from below it had no face: seen from under it, there was nothing."""
+    lens = named_lens("fisheye-180", 96, 64)
+    scene = block_scene(parse_blocks(f"pillar 0.6x0.9m at ahead {ahead}m up 2.2m"))
+    cameras = Cameras(lens, torch.eye(4)[None], "metric")
+    seen = render(scene, cameras)
+    shown = seen.surface[0] == FIRST_THING
+    assert shown.any()
+    height = (lens.rays()[0] * seen.radius[0, ..., None])[shown][:, 1]  # y is down
+    base = scene.room.floor - 2.2
+    assert height.max() < base + 0.02
+    assert height.min() > base - 0.9 - 0.02
+    if ahead == 1:  # near enough to be looked at from below
+        assert (height > base - 0.005).any()
+
+
+def test_blocks_are_filmed_through_a_lens_that_changes():
+    lenses = [named_lens(f"pinhole-{fov}", 24, 16) for fov in (90, 70, 50)]
+    zoom = Lens(*(torch.stack([getattr(one, name) for one in lenses]) for name in ("focal", "center", "xi")), (24, 16))
+    path = Cameras(zoom, torch.eye(4).repeat(3, 1, 1), "metric")
+    film = film_blocks(parse_blocks("wall ahead 7m"), path, zoom, 3)
+    assert film.map.radius.shape == (3, 16, 24)

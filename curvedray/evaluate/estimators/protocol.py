@@ -3,6 +3,7 @@
 t frame   s frame or latent frame   h, w pixels or tokens
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -14,6 +15,7 @@ from curvedray.cameras import Cameras, Lens
 from curvedray.cameras.other_lens_models import Radial
 from curvedray.errors import InputError
 from curvedray.evaluate.scores import Failure
+from curvedray.inputs import first_line
 
 Frames = UInt8[np.ndarray, "t h w 3"]
 
@@ -68,6 +70,9 @@ class Estimator(Protocol):
 class KnowsCameras(Protocol):
     """A teacher that uses the whole camera path, and not the lens alone."""
 
+    @property
+    def name(self) -> str: ...
+
     def along(self, video: Frames, cameras: Cameras, clip: str = "") -> Estimate | Failure:
         """Distances of a video whose cameras are known, one per frame, on its pixels."""
         ...
@@ -81,6 +86,25 @@ def at_stride(poses: Float[np.ndarray, "t 4 4"], frames: int, stride: int) -> sl
     if len(poses) == scored:
         return slice(None)
     raise InputError("recovered poses", f"{frames}, one per frame, or {scored}, one per scored frame", len(poses))
+
+
+def estimate_of(estimator: Estimator, video: Frames, lens: Lens | None, clip: str) -> Estimate | Failure:
+    """An estimator's answer. They are other people's programs: a clip that one breaks on must not stop the rest."""
+    return _or_failure(estimator.name, clip, lambda: estimator.estimate(video, lens, clip))
+
+
+def estimate_along(estimator: KnowsCameras, video: Frames, cameras: Cameras, clip: str) -> Estimate | Failure:
+    """The same of one that takes the cameras too."""
+    return _or_failure(estimator.name, clip, lambda: estimator.along(video, cameras, clip))
+
+
+def _or_failure(name: str, clip: str, ask: Callable[[], Estimate | Failure]) -> Estimate | Failure:
+    try:
+        return ask()
+    except InputError:
+        raise
+    except Exception as error:
+        return Failure(f"{name} stopped: {first_line(error)}", clip)
 
 
 def filled(poses: dict[int, Float[np.ndarray, "4 4"]], frames: int) -> tuple[np.ndarray, np.ndarray]:

@@ -69,17 +69,19 @@ def rotation_share(pairs: list[Pair]) -> float:
 
 
 def average_rotations(pairs: list[Pair], frames: int, rounds: int = 30) -> dict[int, Float[np.ndarray, "3 3"]]:
-    """world_from_camera rotations, frame 0 at the identity, of every frame that matches reach.
+    """world_from_camera rotations of every frame that matches reach, the first of them at the identity.
 
-    Frames are reached one by one along the pair with most agreeing matches; then each is set to the mean of what its
-    neighbours say, weighted by their matches, until the whole path agrees.
+    Frames are reached one by one along the pair with most agreeing matches, from the best pair of all: a first frame
+    that is black or blurred is left out. Then each is set to the mean of what its neighbours say, weighted by their
+    matches, until the whole path agrees.
     """
     edges: dict[int, list[tuple[float, int, np.ndarray]]] = {i: [] for i in range(frames)}
     for pair in pairs:
         if pair.explained >= 8:
             edges[pair.j].append((float(pair.explained), pair.i, pair.i_from_j))
             edges[pair.i].append((float(pair.explained), pair.j, pair.i_from_j.T))
-    world = {0: np.eye(3)}
+    anchor = max(pairs, key=lambda pair: pair.explained).i if any(edges.values()) else 0
+    world = {anchor: np.eye(3)}
     while True:
         reachable = [
             (weight, frame, world[other] @ other_from_frame)
@@ -93,11 +95,12 @@ def average_rotations(pairs: list[Pair], frames: int, rounds: int = 30) -> dict[
         _, frame, rotation = max(reachable, key=lambda edge: edge[0])
         world[frame] = rotation
     for _ in range(rounds):
-        for frame in sorted(world.keys() - {0}):
+        for frame in sorted(world.keys() - {anchor}):
             votes = [weight * world[other] @ turn for weight, other, turn in edges[frame] if other in world]
             u, _, vt = np.linalg.svd(np.sum(votes, axis=0))
             world[frame] = u @ np.diag([1.0, 1.0, np.linalg.det(u @ vt)]) @ vt
-    return world
+    first = world[min(world)]
+    return {frame: first.T @ rotation for frame, rotation in sorted(world.items())}
 
 
 def _chords(a: Float[np.ndarray, "n 3"], b: Float[np.ndarray, "*trial n 3"]) -> Float[np.ndarray, "*trial n"]:

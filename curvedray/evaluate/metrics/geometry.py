@@ -163,7 +163,7 @@ def ssi_l1(a: Num[Array, "h w"], b: Num[Array, "i j"]) -> float:
 def temporal_stability(radius: Num[Array, "t h w"]) -> dict[str, float]:
     """Median over t of |frame-to-frame change| of per-frame log-radius statistics, on tokens valid in all frames.
 
-    Per clip; a table takes the median over clips.
+    Per clip; the paper takes the median over clips, our tables the mean, which one unsteady clip can move.
     """
     return {name: float(np.median(np.abs(np.diff(series)))) for name, series in log_statistics(radius).items()}
 

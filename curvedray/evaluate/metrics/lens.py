@@ -7,6 +7,7 @@ one lens of 150 degrees give k1 of -0.22, -0.04 and -0.11), so the angle between
     t frame   h, w pixels
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -136,11 +137,16 @@ def perspective_field(
 
 def lens_scores(clip: str, estimate: AnyLens, requested: Lens) -> list[Score]:
     """The angular ray error against the requested lens, resized to the estimate's image; of a lens of the same model
-    also the field of view's and xi's."""
-    scores = [RAY.of(clip, ray_error(estimate, requested.resized(*estimate.size)))]
+    also the field of view's and xi's. Of a lens that changes from frame to frame, the mean over frames."""
+    each = [requested[i] for i in range(requested.batch_shape[0])] if requested.batch_shape else [requested]
+
+    def mean(error: Callable[[Lens], float]) -> float:
+        return sum(map(error, each)) / len(each)
+
+    scores = [RAY.of(clip, mean(lambda lens: ray_error(estimate, lens.resized(*estimate.size))))]
     if isinstance(estimate, Lens):
-        scores.append(FOV.of(clip, float((estimate.hfov - requested.hfov).abs())))
-        scores.append(XI.of(clip, float((estimate.xi - requested.xi).abs())))
+        scores.append(FOV.of(clip, mean(lambda lens: float((estimate.hfov - lens.hfov).abs()))))
+        scores.append(XI.of(clip, mean(lambda lens: float((estimate.xi - lens.xi).abs()))))
     return scores
 
 

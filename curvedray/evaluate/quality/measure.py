@@ -154,6 +154,9 @@ def _of_clip(extractor: str, kinds: Mapping[str, Kind], request: Request, found:
         for kind in kinds.values():
             if kind.needs == "captions":
                 value = distribution.clip_text_score(one["frames"], one["caption"])
+            elif len(one["frames"]) < 2:
+                found.failed[str(request.videos[clip])] = f"{kind.metric.name}: a clip of one frame has no next one"
+                continue
             else:
                 value = distribution.clip_image_score(one["frames"])
             found.scores.append(kind.metric.of(clip, value))
@@ -200,6 +203,8 @@ def _of_folder(extractor: str, kinds: Mapping[str, Kind], request: Request, foun
         for clip, value in zip(request.videos, answer[kind.dimension], strict=True):
             if np.isfinite(value):
                 found.scores.append(kind.metric.of(clip, float(value)))
+            else:
+                found.failed[str(request.videos[clip])] = f"VBench gave no {kind.dimension}"
 
 
 MEASURES: dict[str, Callable[[str, Mapping[str, Kind], Request, Quality, Tick], None]] = {

@@ -39,11 +39,16 @@ float toPillar(vec4 place, vec4 shape, vec3 o, vec3 d) {
   float flat_ = dot(d.xz, d.xz), along = dot(d.xz, c);
   float under = along * along - flat_ * (dot(c, c) - place.w * place.w);
   float side = (along - sqrt(max(under, 0.0))) / flat_;
+  bool raised = place.y < court.w;
   if (under < 0.0 || side * d.y < top - o.y || !(side > 0.0)) side = FAR;
+  if (raised && side * d.y > place.y - o.y) side = FAR;
   float lid = (top - o.y) / d.y;
   vec2 on = lid * d.xz - c;
   if (o.y >= top || dot(on, on) > place.w * place.w || !(lid > 0.0)) lid = FAR;
-  return min(side, lid);
+  float base = (place.y - o.y) / d.y;
+  on = base * d.xz - c;
+  if (!raised || o.y <= place.y || dot(on, on) > place.w * place.w || !(base > 0.0)) base = FAR;
+  return min(min(side, lid), base);
 }
 float toBox(vec4 place, vec4 shape, vec3 o, vec3 d) {
   vec3 c = vec3(place.x, place.y - shape.x / 2.0, place.z) - o;
