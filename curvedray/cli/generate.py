@@ -175,7 +175,7 @@ def generate(
     from curvedray.generation.recipe import new_recipe, read_recipe, relocated
     from curvedray.generation.sampling import cost_of
     from curvedray.generation.write import Files, check_exact, check_output, make_video
-    from curvedray.models.open import is_embedded
+    from curvedray.models.open import is_embedded, token_stride
 
     where = chosen_engine(engine, address, workers)
     if requests is not None:
@@ -229,7 +229,9 @@ def generate(
             parts = load_parts(model or "", adapter, **loading)
         else:
             shape, rate = video_shape(model or "", frames, height, width, fps)
-            made_map = MapForVideo.make(wanted, path_given, lens, shape, loading["near"], rate, output)
+            made_map = MapForVideo.make(
+                wanted, path_given, lens, shape, loading["near"], rate, output, token_stride(model or "")
+            )
             for note in made_map.notes:
                 console.print(quoted(note), markup=False)
             parts = made_map.into(lambda file: load_parts(model or "", adapter, file, **loading))

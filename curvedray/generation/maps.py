@@ -98,11 +98,12 @@ class MapForVideo:
         near: float | None,
         fps: float,
         output: Path | None,
+        stride: tuple[int, int, int],
     ) -> "MapForVideo":
         """Read or make it, and refuse what does not fit, before a model is loaded; what is odd about it is noted."""
         found = wanted.made(cameras, lens, shape, near, fps)
         frames, height, width = shape
-        grid = TokenGrid.from_video(frames, height, width)
+        grid = TokenGrid.from_video(frames, height, width, stride)
         seen = _lens(cameras, lens, width, height).fitted(width, height)
         odd = check_map(found.map, grid, None if seen.batch_shape else seen).problems
         notes = (*found.notes, *(f"the map is odd: {problem}" for problem in odd))

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import torch
 
+from curvedray.cameras import TokenGrid
 from curvedray.errors import InputError
 from curvedray.inputs import first_line, read_json
 from curvedray.models.interface import VideoModel
@@ -63,6 +64,14 @@ def usual_video(name: str = "") -> tuple[int, int, int, int]:
     index = Path(name) / "model_index.json"
     expands = read_json(index).get("expand_timesteps", False) if index.is_file() else "TI2V" in name
     return TI2V if expands else T2V
+
+
+def token_stride(name: str = "") -> tuple[int, int, int]:
+    """Frames, rows and columns of a video per token, known before a large model is loaded."""
+    if is_embedded(name):
+        model = load_model(name)
+        return model.grid_for(model.defaults.frames, model.defaults.height, model.defaults.width).stride
+    return TokenGrid(1, 1, 1).stride
 
 
 def is_embedded(name: str) -> bool:

@@ -181,3 +181,10 @@ def test_a_map_reaches_every_curved_block_unchanged(monkeypatch):
         torch.testing.assert_close(mu[0][known], interval.mu[known], rtol=0, atol=0)
         torch.testing.assert_close(sigma[0][known], interval.sigma[known], rtol=0, atol=0)
         assert not torch.isclose(mu[0][~known], interval.mu[~known]).all()
+
+
+def test_blocks_take_every_size_that_the_model_takes(tmp_path):
+    """The embedded model's tokens are of 8 x 8 pixels; the map was checked on tokens of 16 x 16, and refused."""
+    size = ["--size", "104x72", "--blocks", "wall ahead 7m", "--move", "static", "--dry-run"]
+    done = CliRunner().invoke(app, ["generate", "a red ball", *size, "-o", str(tmp_path / "a.mp4")])
+    assert done.exit_code == 0, done.output
