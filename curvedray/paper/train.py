@@ -106,4 +106,7 @@ def _on_one_core(turn: AbstractContextManager[object]) -> None:
 
 
 def _train_logged(setting: Setting, name: str, row: Row, seed: int) -> None:
-    train_row(setting, name, row, seed, Listener(lambda words: log.info("%s: %s", name, words)))
+    def say(words: str) -> None:
+        log.info("%s: %s", name, words.removeprefix(f"{name}: "))
+
+    train_row(setting, name, row, seed, Listener(say))
