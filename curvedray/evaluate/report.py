@@ -144,7 +144,12 @@ def compare(report: Report, other: Path) -> list[Difference]:
         for clip in content["clips"]:
             for score in clip["scores"]:
                 theirs.setdefault(str(score["metric"]), {})[str(clip["clip"])] = float(score["value"])
-    how = {"estimator": report.estimator, "stride": report.stride, "protocol": PROTOCOL}
+    how = {
+        "estimator": report.estimator,
+        "estimator_version": report.version,
+        "stride": report.stride,
+        "protocol": PROTOCOL,
+    }
     for name, value in how.items():
         if content.get(name) != value:
             raise InputError(

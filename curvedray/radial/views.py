@@ -19,6 +19,7 @@ from curvedray.errors import InputError
 VIEW_FOV = 90.0  # degrees across a view
 TRUSTED = 43.0  # degrees off a view's axis that count: the corners of a wide pinhole are stretched
 NARROW = 100.0  # degrees across; a lens without bend up to here is one view by itself
+COLUMNS = 240  # of the lens's rays that are looked at: with a coarser grid corners of a fisheye were in no view
 CANDIDATES = 400  # directions among which views are chosen
 MOST_VIEWS = 16
 
@@ -35,7 +36,7 @@ def covering_views(lens: Lens, side: int = 256) -> list[PinholeView]:
     """As few square views as a greedy choice finds, such that every ray of the lens is trusted in one of them."""
     if lens.batch_shape:
         raise InputError("lens", "one lens for the clip", f"leading axes {lens.batch_shape}")
-    small = lens.resized(48, max(1, round(48 * lens.size[1] / lens.size[0])))
+    small = lens.resized(COLUMNS, max(1, round(COLUMNS * lens.size[1] / lens.size[0])))
     rays, exists = small.to(torch.float64).rays()
     left = rays[exists]
     pinhole = Lens.from_fov(VIEW_FOV, 0.0, side, side)

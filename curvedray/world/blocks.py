@@ -165,16 +165,17 @@ def _size_words(kind: str) -> str:
 
 
 def blocks_from_json(record: Any, name: str = "scene") -> list[Block]:
-    """A list of blocks, or {"blocks": [...]}; a block's keys are those of `Block`, or it is a line of text."""
+    """A list of blocks, or {"blocks": [...]}; a block's keys are those of `Block`, or it is text as in a command."""
     rows = record.get("blocks") if isinstance(record, dict) else record
     if not isinstance(rows, list) or not rows:
         raise InputError(name, "a list of blocks", type(rows).__name__ if rows is not None else "none")
-    return [_block_from_json(row, f"{name}, block {index + 1}") for index, row in enumerate(rows)]
+    found: list[Block] = []
+    for index, row in enumerate(rows):
+        found += parse_blocks(row) if isinstance(row, str) else [_block_from_json(row, f"{name}, block {index + 1}")]
+    return found
 
 
 def _block_from_json(row: Any, name: str) -> Block:
-    if isinstance(row, str):
-        return parse_blocks(row)[0]
     known = ("kind", "size", "right", "ahead", "up", "turned", "moving")
     if not isinstance(row, dict) or not set(row) <= set(known):
         got = ", ".join(sorted(map(str, row))) if isinstance(row, dict) else type(row).__name__

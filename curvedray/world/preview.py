@@ -20,6 +20,7 @@ from curvedray.media.canvas import PAPER
 from curvedray.media.pictures import PathPlot, contact_sheet, lens_grid
 from curvedray.moves.describe import Description, describe
 from curvedray.radial.map import near_distance
+from curvedray.world.courts import footprint
 from curvedray.world.raycast import LENS_CHUNK, Rendered, render, render_frames
 from curvedray.world.scene import Room, Scene, Thing
 from curvedray.world.themes import paint
@@ -157,8 +158,11 @@ def enclosing(scene: Scene, path: Cameras) -> Scene:
 def _in_the_way(thing: Thing, positions: Tensor, floor: float) -> bool:
     level = positions[:, 1] > floor - max(thing.height, 2 * thing.radius) - 0.1
     time = torch.linspace(0, 1, len(positions), dtype=positions.dtype)[:, None]
-    where = positions.new_tensor([thing.x, thing.z]) + time * positions.new_tensor(thing.motion)
-    return bool((level & ((positions[:, ::2] - where).norm(dim=-1) < 1.42 * thing.radius + 0.1)).any())
+    moved = time * positions.new_tensor(thing.motion)
+    return any(
+        bool((level & ((positions[:, ::2] - moved - positions.new_tensor([x, z])).norm(dim=-1) < radius + 0.1)).any())
+        for x, z, radius in footprint(thing)
+    )
 
 
 def beside_path(frames: Tensor, cameras: Cameras, title: str) -> Tensor:

@@ -166,3 +166,10 @@ def test_blocks_are_filmed_through_a_lens_that_changes():
     path = Cameras(zoom, torch.eye(4).repeat(3, 1, 1), "metric")
     film = film_blocks(parse_blocks("wall ahead 7m"), path, zoom, 3)
     assert film.map.radius.shape == (3, 16, 24)
+
+
+def test_text_in_json_may_name_several_blocks():
+    """Only the first of them was taken, without a word."""
+    assert blocks_from_json(["wall ahead 7m; ball 1m at ahead 3m"]) == parse_blocks(
+        "wall ahead 7m; ball 1m at ahead 3m"
+    )

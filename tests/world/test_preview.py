@@ -8,7 +8,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from curvedray.cameras import Cameras
+from curvedray.cameras import Cameras, Lens
 from curvedray.cameras.named_lenses import named_lens
 from curvedray.cli import app, main
 from curvedray.errors import InputError
@@ -29,7 +29,7 @@ from curvedray.world.preview import (
     scene_near,
 )
 from curvedray.world.raycast import render_frames
-from curvedray.world.scene import FIRST_THING
+from curvedray.world.scene import FIRST_THING, Room, Scene, Thing
 from curvedray.world.world import scene_from_caption
 
 LENS = named_lens("fisheye-150", 64, 48)
@@ -237,3 +237,13 @@ def test_ctrl_c_leaves_nothing_behind_and_says_so(tmp_path, monkeypatch, capsys)
     assert stopped.value.code == 130
     assert capsys.readouterr() == ("", "stopped; nothing half-written was left behind\n")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_deep_box_is_in_the_way_along_its_whole_depth():
+    """Its half width alone was looked at, and a camera inside of it saw nothing."""
+    room = Room(*[((0.5, 0.5, 0.5),) * n for n in (4, 4, 2, 2)])
+    box = Thing("box", 0.0, 3.0, 0.3, 2.0, (1.0, 0.0, 0.0), depth=0.8)
+    inside = torch.eye(4).repeat(2, 1, 1)
+    inside[:, 2, 3] = 2.3
+    kept = enclosing(Scene(room, (box,)), Cameras(Lens.from_fov(90, 0.0, 24, 16), inside, "metric"))
+    assert not kept.things
