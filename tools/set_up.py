@@ -168,7 +168,11 @@ def set_up(
         )
     python = python_of(venv)
     if not python.exists() and not dry_run:
-        run([sys.executable, "-m", "venv", str(venv)])
+        try:
+            run([sys.executable, "-m", "venv", str(venv)])
+        except subprocess.CalledProcessError:  # half an environment would be taken for a whole one next time
+            shutil.rmtree(venv, ignore_errors=True)
+            raise
     constraints = (ROOT / "constraints.txt").read_text()
     (pinned,) = re.findall(r"^torch==(\S+)$", constraints, re.MULTILINE)
     asked = environment.get("TORCH", "")
@@ -213,7 +217,7 @@ def main() -> None:
     try:
         set_up(chosen.venv, chosen.extras, run, os.environ, Machine.here(), dry_run=chosen.dry_run)
     except subprocess.CalledProcessError as error:
-        raise SystemExit(f"{' '.join(error.cmd)}\nfailed:\n{error.stderr[-3000:]}") from None
+        raise SystemExit(f"{' '.join(error.cmd)}\nfailed:\n{(error.stderr or error.stdout)[-3000:]}") from None
 
 
 if __name__ == "__main__":

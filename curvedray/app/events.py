@@ -45,7 +45,7 @@ class Hub:
         missed = self._missed(last)
         listener: asyncio.Queue[bytes | None] = asyncio.Queue(WAITING + KEPT)
         self.listeners.add(listener)
-        listener.put_nowait(self._message("hello", hello | {"resumed": missed is not None or last is None}))
+        listener.put_nowait(self._message("hello", hello | {"resumed": missed is not None}))
         for message in missed or ():
             listener.put_nowait(message)
         return self._stream(listener)

@@ -84,9 +84,9 @@ class Guard:
             return 403, "Origin: expected the studio's own page, got another", {}
         if method in CHANGING and headers.get("sec-fetch-site") not in (None, "same-origin"):
             return 403, "Sec-Fetch-Site: expected the studio's own page, got another", {}
-        given = parse_qs(scope.get("query_string", b"").decode("latin-1"), max_num_fields=20).get("token")
-        if method == "GET" and path == "/" and given is not None:
-            if not self._is_token(given[0]):
+        given = _asked_token(scope) if method == "GET" and path == "/" else None
+        if given is not None:
+            if not self._is_token(given):
                 return 401, NO_TOKEN, {}
             entry = f"{self.cookie}={self.token}; Path=/; SameSite=Strict; HttpOnly"
             return 303, "", {"location": "/", "set-cookie": entry}
@@ -96,6 +96,15 @@ class Guard:
 
     def _is_token(self, given: str) -> bool:
         return hmac.compare_digest(given.encode(), self.token.encode())
+
+
+def _asked_token(scope: MutableMapping[str, Any]) -> str | None:
+    """The token in an address; none in one that no page of ours has."""
+    try:
+        said = parse_qs(scope.get("query_string", b"").decode("latin-1"), max_num_fields=20)
+    except ValueError:
+        return None
+    return said["token"][0] if "token" in said else None
 
 
 def _cookies(headers: dict[str, str]) -> dict[str, str]:

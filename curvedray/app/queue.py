@@ -20,6 +20,7 @@ from curvedray.app.answering import Refused
 from curvedray.app.events import Hub
 from curvedray.app.limits import MOST_WAITING
 from curvedray.app.takes import MOST_ATTEMPTS, Take, Takes
+from curvedray.errors import InputError
 
 log = logging.getLogger(__name__)
 PATIENCE = 15.0  # seconds that a cancelled take has to stop by itself; several of its own steps, if those are longer
@@ -142,7 +143,7 @@ class TakeQueue:
         if take.state == "working":
             take.notes.append("the studio ended while making this; it is made again")
         take.state, take.step, take.doing = "queued", 0, ""
-        self.takes.keep(take)
+        self._keep(take)
         self.add(take)
 
     def cancel(self, take: Take) -> None:
@@ -207,7 +208,7 @@ class TakeQueue:
         take.scores = message.get("scores", take.scores)
         if "video" in message.get("files", {}):
             take.seconds["video"] = round(time.monotonic() - self.began, 3)
-        self.takes.keep(take)
+        self._keep(take)
         self.hub.tell("take", take.summary())
 
     def _on_finished(self, take: Take, message: dict[str, Any]) -> None:
@@ -241,7 +242,7 @@ class TakeQueue:
         take.state, take.attempts, take.place = "working", take.attempts + 1, 0
         self.began = self.stepped = time.monotonic()
         self.slowest_step = 0.0
-        self.takes.keep(take)
+        self._keep(take)
         self._say("working", "")
         self._send({"do": take.take, "kind": take.kind, "asked": take.asked})
         self.hub.tell("take", take.summary())
@@ -251,6 +252,13 @@ class TakeQueue:
         with suppress(OSError):  # it is gone, which `_listen` finds out
             self.connection.send(message)
 
+    def _keep(self, take: Take) -> None:
+        """A disk that is full, for a while, must not stop the queue."""
+        try:
+            self.takes.keep(take)
+        except InputError as error:
+            log.warning("take %s is not on disk: %s", take.take, error)
+
     def _end(self, take: Take, state: Any, failure: str = "") -> None:
         take.state, take.failure = state, failure
         take.place = take.left = None
@@ -258,7 +266,7 @@ class TakeQueue:
         if take is self.current or self.current is None:
             self.pictures.pop(take.take, None)
         take.seconds["all"] = round(time.monotonic() - self.began, 3) if take.attempts else 0.0
-        self.takes.keep(take)
+        self._keep(take)
         self.hub.tell("take", take.summary())
 
     def _tell_places(self) -> None:

@@ -25,7 +25,7 @@ NICENESS = 5  # its pages come first; more would starve it on a busy machine
 def work(connection: Connection, folder: Path) -> None:
     """Load the model, then make takes for ever. What a user got wrong fails one take, and so does a bug."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with suppress(OSError):
+    with suppress(OSError, AttributeError):  # Windows has none
         os.nice(NICENESS)
     channel = Channel(connection)
     import torch

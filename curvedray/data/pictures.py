@@ -79,11 +79,12 @@ def _too_large(count: int, width: int, height: int, total: int) -> InputError:
 
 def read_masks(files: Sequence[Path], width: int, height: int) -> Bool[Tensor, "t h w"]:
     """What moves: every pixel of a mask that is not black."""
-    masks = torch.stack([(read_image(file) > 0).any(-1) for file in files])
-    if masks.shape[1:] != (height, width):
-        got = f"{masks.shape[2]} x {masks.shape[1]}"
-        raise InputError("masks", f"the frames' size, {width} x {height}", got)
-    return masks
+    masks = [(read_image(file) > 0).any(-1) for file in files]
+    for file, mask in zip(files, masks, strict=True):
+        if mask.shape != (height, width):
+            got = f"{mask.shape[1]} x {mask.shape[0]}"
+            raise InputError(f"mask {file.name}", f"the frames' size, {width} x {height}", got)
+    return torch.stack(masks)
 
 
 def image_files(folder: Path) -> list[Path]:

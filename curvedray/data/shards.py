@@ -144,6 +144,7 @@ def pack_shards(
 ) -> list[Packed]:
     """`items` in shards of `per_shard`, each by `pack_one(name, items, folder)`, which is a function of a module."""
     jobs = [(f"{i // per_shard:06d}.tar", items[i : i + per_shard]) for i in range(0, len(items), per_shard)]
+    (folder / INDEX).unlink(missing_ok=True)  # an old one must not tell of new shards, should this be stopped
     done = count(1)
     tick(0, len(jobs))
     opener = partial(_packer, pack_one, folder)

@@ -110,6 +110,7 @@ class Take:
         row |= {"split": panorama.split or split_of_source(panorama.id), "source": panorama.id}
         if panorama.near is not None and self.travels:
             row["near"] = panorama.near
+        (job.folder / row["cameras"]).unlink(missing_ok=True)  # an old one must not stand beside a new video
         if self.metres is not None:
             map = _map(self.metres, self.cameras, self.turns)
             row["radial"] = write_radial_map(map, job.folder / f"{job.id}.npz").name

@@ -104,6 +104,9 @@ class Stage:
 
 def changes(step: Step, s: Array, start: Rig, stage: Stage) -> Rig:
     """How the rig has changed at each progress s through the step, given where it starts."""
+    if step.seconds is not None and step.seconds > stage.seconds * (1 + 1e-9) > 0:
+        fix = "Make it longer (more frames, or a lower frame rate), or the moves shorter."
+        raise InputError("moves", f"at most the {stage.seconds:.3g} s that there are", f"{step.seconds:.3g} s", fix)
     if step.seconds is not None and 0 < step.seconds < stage.seconds * (1 - 1e-9):  # then it holds
         s, stage = np.minimum(s * (stage.seconds / step.seconds), 1.0), replace(stage, seconds=step.seconds)
     if isinstance(step, Move):
@@ -128,9 +131,10 @@ def _ends(step: Sequence, seconds: float) -> Array:
         ends = np.cumsum([i.share for i in step.steps])
         return ends / ends[-1]
     left = seconds - timed
-    if shared and left <= 0:
+    if left < -1e-9 * seconds or (shared and left <= 0):
         fix = "Make it longer (more frames, or a lower frame rate), or let moves take shares: `for 2`, not `for 2s`."
-        raise InputError("moves", f"less than the {seconds:.3g} s that there are", f"{timed:.3g} s", fix)
+        most = "less than" if shared else "at most"
+        raise InputError("moves", f"{most} the {seconds:.3g} s that there are", f"{timed:.3g} s", fix)
     lengths = [left * i.share / shared if i.seconds is None else i.seconds for i in step.steps]
     return np.minimum(np.cumsum(lengths) / seconds, 1.0)
 

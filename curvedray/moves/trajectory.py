@@ -53,9 +53,6 @@ def trajectory(
     if not isinstance(step, Step):
         raise InputError("moves", "text such as `orbit left 40deg`, or moves as values", kind_of(moves))
     seconds = (frames - 1) / fps
-    if step.seconds is not None and step.seconds > seconds * (1 + 1e-9) > 0:
-        fix = "Make it longer (more frames, or a lower frame rate), or the moves shorter."
-        raise InputError("moves", f"at most the {seconds:.3g} s that there are", f"{step.seconds:.3g} s", fix)
     start = Rig.change(np.zeros(1), yaw=np.deg2rad([yaw]), pitch=np.deg2rad([pitch]))
     stage = Stage(lens, unit, near, seconds)
     rig = start + changes(step, np.linspace(0.0, 1.0, frames), start, stage)

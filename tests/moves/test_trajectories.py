@@ -312,3 +312,18 @@ def test_a_fitted_image_shows_the_same_rays_in_its_middle():
         after = lens.fitted(320, height).project(points)[0]
         expected = torch.stack([before[:, 0] / 2, (before[:, 1] - 240) / 2 + height / 2], -1)
         torch.testing.assert_close(after, expected, atol=1e-3, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "moves",
+    [
+        "pan left 10deg for 6s",
+        "pan left 10deg for 6s and dolly in",
+        "(pan left 10deg for 3s, then tilt up 20deg for 3s) and dolly in",
+        "(pan left 1deg for 3s, then tilt up 2deg for 3s, then roll cw 3deg for 3s) and dolly in",
+    ],
+)
+def test_seconds_that_do_not_fit_are_refused_wherever_they_stand(moves):
+    """Inside of a move they were squeezed without a word, and a third part divided by zero."""
+    with pytest.raises(InputError, match="the 4 s that there are"):
+        trajectory(moves, Lens.from_fov(90, 0.0, 96, 64), 65, fps=16)

@@ -48,13 +48,14 @@ def capture_clips(
     """A capture's images in the order of its cameras, cut into clips; each clip keeps its own part of the cameras."""
     pictures = [found_image(base, name) for name in names]
     cut = windows(len(pictures), frames)
-    split = next((i for i in map(split_of_name, (cameras.parent, *cameras.parents)) if i), "")
+    inside = cameras.relative_to(folder).parents if folder in cameras.parents else ()  # above it names mean nothing
+    split = next((i for i in map(split_of_name, inside) if i), "")
     return [
         ClipRecord(
             scene if len(cut) == 1 else f"{scene}-{part[0]:05d}",
             tuple(pictures[i] for i in part),
             FileCameras(cameras, format, tuple(part)),
-            split=split if folder in cameras.parents else "",
+            split=split,
             source=scene,
         )
         for part in cut

@@ -147,6 +147,13 @@ def _records_of(
             yield FaultyRecord(own, error, split)
             continue
         own = texts.pop("id", own)
+        if "split" in texts:
+            said_split = texts["split"]
+            texts["split"] = SPLITS.get(said_split.lower(), "")
+            if not texts["split"]:  # whether it may be trained on is not guessed
+                known = InputError(f"{table} row {index}: split", " or ".join(SPLITS), said_split)
+                yield FaultyRecord(own, known, split)
+                continue
         video, cameras = ArrowVideo(folder, table, index), ArrowCameras(folder, table, index)
         yield ClipRecord(own, video, cameras, near=near, **({"split": split} | texts))
 

@@ -164,6 +164,7 @@ export class FilmPanel {
   async shoot() {
     const { store, derived, takes, room } = this.studio;
     if (!derived.path) return notice('Mend the path first.', 'warning');
+    if (this.go.disabled) return undefined;
     this.go.disabled = true;
     const take = await attempt(() => api.film(filmBody(store.project, derived.path.near)));
     this.go.disabled = false;

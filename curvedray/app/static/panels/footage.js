@@ -131,7 +131,7 @@ export class FootagePanel {
             upload,
             cameras: null,
             path,
-            lens: path ? null : lens,
+            lens: null, // the recipe's own, or the path's
             estimator: null,
             stride: 1,
             title: `Score of ${name}`,

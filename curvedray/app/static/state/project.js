@@ -41,6 +41,8 @@ export function openedProject(record, start) {
   const known = start.models.some((model) => model.name === record.model);
   const opened = { ...fresh, ...structuredClone(record), model: known ? record.model : fresh.model };
   for (const part of ['clip', 'lens', 'path', 'scene', 'film']) opened[part] = { ...fresh[part], ...record[part] };
+  if (!known) opened.clip = fresh.clip; // of a model that is not here
+  if (!start.adapters.some((adapter) => adapter.name === opened.film.adapter)) opened.film.adapter = null;
   return opened;
 }
 

@@ -43,10 +43,10 @@ function exportOf(studio, take) {
     (value) => (format = value),
     { key: 'take format' },
   );
-  const { lens, keys = [] } = take.asked.path;
+  const { lens, keys } = take.asked.path;
   const bends = (each) => each && (each.name ? !each.name.startsWith('pinhole') : each.xi > 0);
   const save = () =>
-    exportPath(studio.start, take.asked.path, { format, bent: bends(lens) || keys.some((key) => bends(key.lens)) });
+    exportPath(studio.start, take.asked.path, { format, bent: bends(lens) || (keys ?? []).some((key) => bends(key.lens)) });
   return h('div', { class: 'row end' }, formats.element, button('Download the path', save, { key: 'take path' }));
 }
 

@@ -73,6 +73,8 @@ export function listenToKeys(studio) {
     if (event.ctrlKey || event.metaKey) {
       if (!held[name] || (typing && (name === 'z' || name === 'y' || name === 'd'))) return;
       event.preventDefault();
+      if (event.repeat && name !== 'z' && name !== 'y') return; // a key held down films and saves once
+      if (typing) document.activeElement.blur(); // what is being typed counts
       held[name](event);
       return;
     }
