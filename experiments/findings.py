@@ -111,8 +111,9 @@ OURS = (
         ("behind-camera",),
     ),
     Finding(
-        "A plain clamp kills gradients",
-        "The paper bounds the predicted interval to [-3, 3], on which the first interval lies, and does not say how.",
+        "How an interval is bounded decides what is learned",
+        "The paper bounds the predicted interval to [-3, 3], on which the first interval lies, and does not say how. A "
+        "plain clamp leaves some ends no gradient to return by, one that passes all gradients drives others away.",
         ("clamp-gradient",),
     ),
     Finding(

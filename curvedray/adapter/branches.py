@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from curvedray.adapter.config import AdapterConfig, Kind
 from curvedray.adapter.view import View, map_channels
-from curvedray.radial.interval import RadialInterval, straight_through_clamp
+from curvedray.radial.interval import RadialInterval, inward_clamp
 
 WIDEST_INTERVAL = 3.0
 
@@ -42,7 +42,7 @@ def bounded_interval(
     mu: Float[Tensor, "b n"], sigma: Float[Tensor, "b n"], bounds: tuple[float, float]
 ) -> RadialInterval:
     """Both ends held within bounds, on which the first interval lies."""
-    low, high = (straight_through_clamp(end, *bounds) for end in (mu - sigma.abs(), mu + sigma.abs()))
+    low, high = (inward_clamp(end, *bounds) for end in (mu - sigma.abs(), mu + sigma.abs()))
     return RadialInterval((low + high) / 2, (high - low) / 2)
 
 

@@ -122,8 +122,8 @@ class AdapterConfig:
             first = depth // 3
             return range(first, max(first + 1, depth - first))
         first, last = self.curved_blocks
-        if not 0 <= first <= last <= depth:
-            raise InputError("AdapterConfig.curved_blocks", f"a range within [0, {depth})", self.curved_blocks)
+        if not 0 <= first < last <= depth:
+            raise InputError("AdapterConfig.curved_blocks", f"some blocks within [0, {depth})", self.curved_blocks)
         return range(first, last)
 
     def window(self, which: str, depth: int) -> tuple[int, int]:

@@ -71,7 +71,9 @@ def token_stride(name: str = "") -> tuple[int, int, int]:
     if is_embedded(name):
         model = load_model(name)
         return model.grid_for(model.defaults.frames, model.defaults.height, model.defaults.width).stride
-    return TokenGrid(1, 1, 1).stride
+    from curvedray.models.wan import TI2V
+
+    return (4, 32, 32) if usual_video(name) == TI2V else TokenGrid(1, 1, 1).stride
 
 
 def is_embedded(name: str) -> bool:

@@ -20,6 +20,31 @@ def straight_through_clamp(x: Float[Tensor, "*shape"], low: float, high: float) 
     return x + (x.clamp(low, high) - x).detach()
 
 
+class _InwardClamp(torch.autograd.Function):
+    """`inward_clamp`, forward and backward."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, low: float, high: float) -> Tensor:
+        ctx.save_for_backward(x)
+        ctx.bounds = (low, high)
+        return x.clamp(low, high)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        (x,), (low, high), (gradient,) = ctx.saved_tensors, ctx.bounds, gradients
+        away = ((x <= low) & (gradient > 0)) | ((x >= high) & (gradient < 0))  # a step goes against its gradient
+        return gradient.masked_fill(away, 0.0), None, None
+
+
+def inward_clamp(x: Float[Tensor, "*shape"], low: float, high: float) -> Float[Tensor, "*shape"]:
+    """x within bounds; what is on a bound or outside keeps the gradient that leads back, and that alone.
+
+    A plain clamp gives it none to return by. With the gradient of x itself it wanders off, both ends of an interval at
+    once, while what is used of them stays the same.
+    """
+    return _InwardClamp.apply(x, low, high)
+
+
 @dataclass(frozen=True, eq=False)
 class RadialInterval:
     """Log radius per token, uniform on [mu - |sigma|, mu + |sigma|], in near distances."""

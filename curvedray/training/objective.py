@@ -40,7 +40,9 @@ class Draws:
 
 def generator_for(*numbers: int) -> torch.Generator:
     """A generator of its own for every tuple of numbers."""
-    return torch.Generator().manual_seed(int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> 1))
+    # A seed's sequence is padded with zeros: without its length, (1, 2) and (1, 2, 0) would be one stream.
+    sequence = np.random.SeedSequence((len(numbers), *numbers))
+    return torch.Generator().manual_seed(int(sequence.generate_state(1, np.uint64)[0] >> 1))
 
 
 def draw(recipe: Recipe, step: int, slots: Sequence[int], shape: tuple[int, ...], grid: TokenGrid) -> Draws:

@@ -67,7 +67,7 @@ def clip_loss(
 ) -> float:
     """A clip's flow-matching loss without text dropout or teacher, over noise levels that never change."""
     grid = model.grid_for(shape.frames, shape.height, shape.width)
-    plain = replace(recipe, batch=NOISE_LEVELS, text_dropout=0.0, mixforcing=None)
+    plain = replace(recipe, batch=NOISE_LEVELS, text_dropout=0.0, mixforcing=None, beginnings=())
     total = 0.0
     for slot in range(NOISE_LEVELS):
         batch = batch_of([clip]).to(model.device)

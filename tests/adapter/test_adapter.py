@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import math
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from curvedray.adapter.config import METHODS
 from curvedray.adapter.file import save_adapter
 from curvedray.cameras import Cameras, TokenGrid
 from curvedray.errors import InputError
-from curvedray.radial.interval import RadialInterval
+from curvedray.radial.interval import RadialInterval, inward_clamp
 from curvedray.radial.loss import radial_loss
 
 GUIDED = [name for name in METHODS if name != "none"]
@@ -177,14 +178,34 @@ def test_a_pose_per_frame_or_per_latent_frame() -> None:
 
 
 def test_the_bound_keeps_its_gradient() -> None:
+    """Of what is on it or outside, the one that leads back; the one that leads farther away is none."""
     for mu, sigma in ((0.0, 3.1), (0.0, 3.0), (2.0, 1.5), (4.0, 0.1), (0.0, -3.1)):
         ends = torch.tensor([[mu]], requires_grad=True), torch.tensor([[sigma]], requires_grad=True)
         interval = bounded_interval(*ends, (-3.0, 3.0))
         assert (interval.mu.abs() + interval.sigma).max() <= 3 + 1e-6
-        (by_mu,) = torch.autograd.grad(interval.mu.sum(), ends[0], retain_graph=True)
-        (by_sigma,) = torch.autograd.grad(interval.sigma.sum(), ends[1])
-        assert by_mu.abs() > 0.5
-        assert by_sigma.abs() > 0.5
+        (by_mu,) = torch.autograd.grad(interval.mu.sum(), ends[0], retain_graph=True)  # of a loss that wants it smaller
+        (by_sigma,) = torch.autograd.grad(interval.sigma.sum(), ends[1], retain_graph=True)
+        assert by_mu >= 0.5
+        assert by_sigma.abs() >= 0.5 or mu == 4.0  # there both ends are above: mu brings them back
+        (wider,) = torch.autograd.grad(-interval.sigma.sum(), ends[1])
+        assert wider.abs() <= 0.5  # at most one end is inside, and may move
+    for x, slope in ((-3.5, 0.0), (-3.0, 0.0), (0.0, 1.0), (3.5, 1.0)):
+        here = torch.tensor(x, requires_grad=True)
+        (by_x,) = torch.autograd.grad(inward_clamp(here, -3.0, 3.0), here)  # a step would make it smaller
+        assert by_x == slope
+
+
+def test_a_far_target_is_learned_and_does_not_drive_the_interval_away() -> None:
+    """With a gradient that always passes, mu and sigma grew for ever, and the interval used stayed the whole range."""
+    raw = torch.tensor([0.0, 3.0], requires_grad=True)
+    optimiser = torch.optim.Adam([raw], lr=0.02)
+    for _ in range(1500):
+        optimiser.zero_grad()
+        interval = bounded_interval(raw[:1, None], raw[1:, None], (-3.0, 3.0))
+        radial_loss(interval, torch.tensor([[15.0]]), torch.ones(1, 1, dtype=torch.bool), floor=0.1).mean().backward()
+        optimiser.step()
+    assert raw.abs().max() < 6
+    assert interval.mu.item() == pytest.approx(math.log(15), abs=0.1)
     head = RadialHead(48, (-3.0, 3.0))
     first = head(torch.randn(2, 5, 48))
     assert torch.equal(first.mu, torch.zeros(2, 5))

@@ -23,7 +23,8 @@ def test_the_token_becomes_a_strict_cookie_and_leaves_the_address(ask):
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/?token=wrong", "/?token=", "/index.html", "/api/start", "/api/events", "/api/no"]
+    "path",
+    ["/", "/?token=wrong", "/?token=", f"/?{21 * 'a=1&'}", "/index.html", "/api/start", "/api/events", "/api/no"],
 )
 @pytest.mark.parametrize("cookies", [{}, {f"curvedray-{PORT}": "wrong"}, {"curvedray-1": TOKEN}])
 def test_without_the_token_nothing_is_answered(ask, path, cookies):

@@ -13,7 +13,7 @@ from curvedray.data.clips import VideoShape, batch_of, encoded
 from curvedray.encoding.attention import curved_ray_attention
 from curvedray.errors import InputError
 from curvedray.radial.mixforcing import MixForcing
-from curvedray.training.objective import batch_in_view, draw, losses, total_loss
+from curvedray.training.objective import batch_in_view, draw, generator_for, losses, total_loss
 
 SHAPE = VideoShape(9, 32, 48)
 
@@ -129,3 +129,9 @@ def test_the_total_loss_is_the_papers_sum_and_does_not_depend_on_how_a_batch_is_
     torch.testing.assert_close(whole, flow.mean() + 1e-3 * radial.mean())
     parts = [total_loss(flow[i : i + 2], radial[i : i + 2], 1e-3) for i in (0, 2, 4)]
     torch.testing.assert_close(torch.stack(parts).mean(), whole)
+
+
+def test_every_tuple_of_numbers_has_a_stream_of_its_own():
+    """A sequence is padded with zeros, so the first clip's noise came from the stream that drew its noise level."""
+    drawn = [torch.rand(1, generator=generator_for(*numbers)).item() for numbers in ((1, 2), (1, 2, 0), (1, 2, 0, 0))]
+    assert len(set(drawn)) == 3
