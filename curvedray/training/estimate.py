@@ -144,27 +144,33 @@ def _timed_step(
         adapter.attach(model.transformer)
     else:
         model.transformer.requires_grad_(True)
-    names = {parameter: name for name, parameter in trained.named_parameters()}
-    optimisers = build_optimisers(recipe, names)
-    taken = []
-    for _ in range(TRIAL_STEPS + 1):
-        began = time.perf_counter()
-        for _ in range(recipe.accumulate):
-            with batch_in_view(recipe, adapter, batch, draws, grid):
-                with process.autocast():
-                    flow, radial = losses(recipe, model, adapter, batch, draws, text.to(process.device))
-                total_loss(flow, radial, recipe.radial_weight).backward()
-        float(torch.nn.utils.clip_grad_norm_(list(names), recipe.optimiser.clip))  # a number waits for the device
-        for optimiser in optimisers:
-            for group in optimiser.param_groups:
-                group["lr"] = 0.0
-            optimiser.step()
-            optimiser.zero_grad(set_to_none=True)
-        taken.append(time.perf_counter() - began)
-    if adapter is not None:
-        adapter.detach()
-    for parameter, before in zip(model.transformer.parameters(), wanted, strict=True):
-        parameter.requires_grad_(before)
+    if recipe.gradient_checkpointing:  # as the loop will: it decides both the time and the memory
+        model.transformer.enable_gradient_checkpointing()  # type: ignore[operator]
+        model.transformer.train()
+    try:
+        names = {parameter: name for name, parameter in trained.named_parameters()}
+        optimisers = build_optimisers(recipe, names)
+        taken = []
+        for _ in range(TRIAL_STEPS + 1):
+            began = time.perf_counter()
+            for _ in range(recipe.accumulate):
+                with batch_in_view(recipe, adapter, batch, draws, grid):
+                    with process.autocast():
+                        flow, radial = losses(recipe, model, adapter, batch, draws, text.to(process.device))
+                    total_loss(flow, radial, recipe.radial_weight).backward()
+            float(torch.nn.utils.clip_grad_norm_(list(names), recipe.optimiser.clip))  # a number waits for the device
+            for optimiser in optimisers:
+                for group in optimiser.param_groups:
+                    group["lr"] = 0.0
+                optimiser.step()
+                optimiser.zero_grad(set_to_none=True)
+            taken.append(time.perf_counter() - began)
+    finally:
+        model.transformer.eval()
+        if adapter is not None:
+            adapter.detach()
+        for parameter, before in zip(model.transformer.parameters(), wanted, strict=True):
+            parameter.requires_grad_(before)
     return statistics.median(taken[1:])
 
 

@@ -80,6 +80,16 @@ def test_an_estimate_changes_nothing(tmp_path, name):
     assert not list(tmp_path.iterdir())
 
 
+def test_the_trial_runs_as_the_loop_will_with_checkpointing(tmp_path):
+    """It ran without, in many times the memory that the run takes, and timed a step without its second forward pass."""
+    recipe, model, shape, process = opened("quick", ["batch=2", "gradient_checkpointing=true"], tmp_path)
+    calls: list[int] = []
+    model.transformer.blocks[0].attn1.register_forward_pre_hook(lambda *_: calls.append(1))
+    estimate(recipe, model, shape, process)
+    assert len(calls) == 2 * (estimating.TRIAL_STEPS + 1)
+    assert not model.transformer.training
+
+
 def test_a_step_too_long_to_try_is_counted(tmp_path, monkeypatch):
     recipe, model, shape, process = opened("quick", ["every.validate=0"], tmp_path)
     monkeypatch.setattr(estimating, "LONGEST_TRIAL", 0.0)
