@@ -178,6 +178,8 @@ class CurvedEncoding:
             if tensor.shape != shape:
                 fix = "Tokens are ordered (t, y, x) on the grid."
                 raise InputError(name, f"shape {shape}", tuple(tensor.shape), fix)
+        if not q.dtype == k.dtype == v.dtype:
+            raise InputError("q, k, v", "one dtype", ", ".join(str(x.dtype).removeprefix("torch.") for x in (q, k, v)))
         if self.geometry.rays.shape[:-4] not in ((), (batch,)):
             got = f"{len(self.geometry.rays)} paths"
             raise InputError("cameras", f"one path for all clips, or one for each of {batch}", got)

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from curvedray.cameras import Cameras, Lens, TokenGrid
 from curvedray.encoding.curved import curved_path, expected_phasor, lens_coordinates
+from curvedray.errors import InputError
 
 
 def batched(cameras: Cameras, batch: Sequence[int]) -> Cameras:
@@ -52,7 +53,9 @@ class Geometry:
         """From the cameras of keys to those of queries, in double precision where the device has it."""
         wide = torch.float32 if offsets.device.type == "mps" else torch.float64
         offsets, frequencies = offsets.to(wide), frequencies.to(offsets.device, wide)
-        batch = cameras.batch_shape or queries.batch_shape  # where both have one it is the same
+        batch = cameras.batch_shape or queries.batch_shape
+        if queries.batch_shape not in ((), batch):
+            raise InputError("query cameras", f"one path, or {batch[0]} as the cameras have", queries.batch_shape[0])
         same, cameras = queries is cameras, batched(cameras.to(offsets), batch)
         queries = cameras if same else batched(queries.to(offsets), batch)
         rays, exists = patch_rays(cameras, grid, offsets)
@@ -69,7 +72,7 @@ class Geometry:
     @property
     def requires_grad(self) -> bool:
         """Whether a camera, lens or frequency is being learned."""
-        lens = (self.lens.focal, self.lens.xi)
+        lens = (self.lens.focal, self.lens.center, self.lens.xi)
         return any(i.requires_grad for i in (self.rays, self.query_from_source, self.frequencies, *lens))
 
     @property

@@ -5,6 +5,7 @@ Nothing of diffusers is copied or changed; its classes load, offload, tile and c
 
 import gc
 import inspect
+import threading
 import warnings
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,10 @@ def encoding_operations(frames: int, height: int, width: int) -> float:
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         vae.encode(video)
     return float(counter.get_total_flops())
+
+
+# Its VAE keeps what it saw last in itself: encoding in one thread would break decoding in another.
+_VAE_IN_USE = threading.Lock()
 
 
 class Wan:
@@ -178,13 +183,15 @@ class Wan:
     def encode(self, video: Float[Tensor, "b 3 t h w"]) -> Float[Tensor, "b c lt lh lw"]:
         """The most likely latents of a video, normalised as the transformer knows them."""
         mean, std = self._latent_statistics()
-        latents = self.pipeline.vae.encode(video.to(mean)).latent_dist.mode()
+        with _VAE_IN_USE:
+            latents = self.pipeline.vae.encode(video.to(mean)).latent_dist.mode()
         return (latents - mean) / std
 
     @torch.no_grad()
     def decode(self, latents: Float[Tensor, "b c lt lh lw"]) -> Float[Tensor, "b 3 t h w"]:
         mean, std = self._latent_statistics()
-        return self.pipeline.vae.decode(latents.to(mean) * std + mean, return_dict=False)[0].clamp(-1, 1)
+        with _VAE_IN_USE:
+            return self.pipeline.vae.decode(latents.to(mean) * std + mean, return_dict=False)[0].clamp(-1, 1)
 
     def velocity(
         self, latents: Float[Tensor, "b c lt lh lw"], sigma: Float[Tensor, " b"], text: Float[Tensor, "b l e"]

@@ -44,6 +44,9 @@ class Plan:
 
 def wan_shape(recipe: Recipe) -> str:
     """Which of Wan's published shapes a recipe's model has, by its name."""
+    if recipe.what != "adapter":
+        fix = "`--dry-run` opens the model and measures."
+        raise InputError("--plan", "a recipe that trains an adapter", f"one that trains the {recipe.what}", fix)
     known = {"1.3B": "wan2.1-1.3b", "14B": "wan2.1-14b", "TI2V-5B": "wan2.2-ti2v-5b"}
     found = [shape for word, shape in known.items() if word.lower() in recipe.model.lower()]
     if len(found) != 1:
