@@ -83,7 +83,9 @@ class PatchCodec(PatchComponents):
             nn.Sequential(
                 nn.Conv3d(painted + 3, painted, 3, padding=1),
                 nn.SiLU(),
-                nn.Conv3d(painted, painted, (1, 3, 3), padding=(0, 1, 1)),
+                nn.Conv3d(painted, painted, (1, 3, 3), padding=(0, 2, 2), dilation=(1, 2, 2)),
+                nn.SiLU(),
+                nn.Conv3d(painted, painted, (1, 3, 3), padding=(0, 4, 4), dilation=(1, 4, 4)),
                 nn.SiLU(),
                 nn.Conv3d(painted, 3, (1, 3, 3), padding=(0, 1, 1)),
             )

@@ -204,7 +204,7 @@ def check_sizes(name: str, tensors: dict[str, Tensor], shape: EmbeddedShape) -> 
         f"{last}.ffn.net.2.weight": (dim, shape.ffn),
     }
     if shape.painted:
-        shows["codec.paint.4.weight"] = (3, shape.painted, 1, 3, 3)
+        shows["codec.paint.6.weight"] = (3, shape.painted, 1, 3, 3)
     for key, size in shows.items():
         got = tuple(tensors[key].shape) if key in tensors else "none"
         if got != size:
