@@ -16,7 +16,7 @@ OTHER_DIRECTIONS: dict[str, Better] = {
     "Img. Qual.": "higher", "Overall Cons.": "higher", "Subject Cons.": "higher", "Temporal Style": "higher",
     "median": "lower", "q1": "lower", "q3": "lower", "iqr": "lower", "log-MAE": "lower", "width": "neither",
     "Words": "higher", "FVD (estimator)": "lower", "FID (estimator)": "lower", "CS-I (estimator)": "higher",
-    "drift": "lower", "largest gradient": "lower", "radial error": "lower",
+    "drift": "lower", "largest gradient": "lower", "radial error": "lower", "Flow loss": "lower",
 }  # fmt: skip
 
 

@@ -53,11 +53,16 @@ def encoded_clips(setting: Setting, model: VideoModel, tests: TestClips, clips: 
     return batch_of(found).to(model.device)
 
 
+def noise_of(setting: Setting, model: VideoModel, batch: Batch, first: int) -> Tensor:
+    """The noise that a batch of test clips is hidden in, the same for every adapter and block."""
+    noise = [noise_for(model, setting.grid, NOISE_SEED + first + i) for i in range(len(batch))]
+    return torch.stack(noise).to(model.device)
+
+
 def hidden(setting: Setting, model: VideoModel, batch: Batch, first: int, level: float) -> tuple[Tensor, Tensor]:
-    """A batch's latents in noise of a level, the same for every adapter and block."""
-    noise = torch.stack([noise_for(model, setting.grid, NOISE_SEED + first + i) for i in range(len(batch))])
+    """A batch's latents in noise of a level."""
     sigma = torch.full((len(batch),), level, device=model.device)
-    return noised(batch.latents, noise.to(model.device), sigma), sigma
+    return noised(batch.latents, noise_of(setting, model, batch, first), sigma), sigma
 
 
 @contextmanager

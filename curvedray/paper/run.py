@@ -5,7 +5,7 @@ trained and filmed all that it could when it says so.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from curvedray.paper.clips import TestClips, make_test_clips
 from curvedray.paper.experiment import Experiment, Row
 from curvedray.paper.features import set_scores
 from curvedray.paper.film import film_row
+from curvedray.paper.flow_losses import FLOW_LOSS, flow_losses
 from curvedray.paper.judging import Judges, open_judges, score_row
 from curvedray.paper.listener import Listener
 from curvedray.paper.measured import Measured, by_seed
@@ -98,6 +99,10 @@ def run_experiment(experiment: Experiment, setting: Setting, hears: Listener) ->
         label = f"{subset} | {name}" if subset else name
         scored = [score_row(setting, experiment, folder, tests[subset], judges, hears) for folder in folders]
         results[label] = [one.results for one in scored]
+        if setting.scale.is_world:  # whose clips every row can be shown, and whose model is small
+            row, files = rows[name], weights[name]
+            losses = [flow_losses(setting, row, file, tests[subset], hears) for file in files]
+            results[label] = [with_losses(*pair) for pair in zip(results[label], losses, strict=True)]
         failed[label] = sorted({failure for one in scored for failure in one.failures})
         for folder in folders:
             for metric, value in set_scores(setting, judges, folder, tests[subset]).items():
@@ -105,6 +110,11 @@ def run_experiment(experiment: Experiment, setting: Setting, hears: Listener) ->
     if not experiment.by_lens:
         return Measured({label: by_seed(runs) for label, runs in results.items()}, sets, failed), judges
     return Measured(apart_by_lens(results), {}, failed), judges
+
+
+def with_losses(results: Sequence[ClipResult], losses: Mapping[str, float]) -> list[ClipResult]:
+    """Clips as scored, and as guessed out of noise."""
+    return [replace(one, scores=[*one.scores, FLOW_LOSS.of(one.clip, losses[one.clip])]) for one in results]
 
 
 def apart_by_lens(results: Mapping[str, Sequence[Sequence[ClipResult]]]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from curvedray.evaluate.statistics import average_rank
 from curvedray.paper.catalogue import Item
 from curvedray.paper.experiment import Experiment
 from curvedray.paper.features import METRICS as SET_METRICS
+from curvedray.paper.flow_losses import FLOW_LOSS
 from curvedray.paper.judging import SELF, WORDS, Judges
 from curvedray.paper.measured import Measured, Spread
 from curvedray.paper.provenance import Provenance
@@ -27,7 +28,7 @@ HEAD_METRICS = (
     Metric("drift", "log", "lower", "Median over frames of |change of the median of log r - that of the exact one|."),
     Metric("radial error", "log", "lower", "Mean |mu - log target| over the tokens of a clip whose radius is known."),
 )
-OWN = {metric.name: metric for metric in (WORDS, SELF, *SET_METRICS, *HEAD_METRICS)}
+OWN = {metric.name: metric for metric in (WORDS, SELF, FLOW_LOSS, *SET_METRICS, *HEAD_METRICS)}
 NOT_SHOWN = ("Frames found", "Reprojection", "Inliers")  # of the estimator, not of a method
 
 

@@ -13,12 +13,16 @@ from tiny import footage
 from train_tiny import start_child, wait_for
 from typer.testing import CliRunner
 
+from curvedray.adapter.adapter import Adapter
+from curvedray.adapter.config import AdapterConfig
+from curvedray.adapter.file import save_adapter
 from curvedray.cameras import Cameras, Lens
 from curvedray.cli import app
 from curvedray.data.clips import Clip
 from curvedray.evaluate.estimators import Estimate
 from curvedray.evaluate.estimators.protocol import UpAndLens
 from curvedray.evaluate.scores import Failure
+from curvedray.generation.sampling import noise_for
 from curvedray.inputs import read_tensors
 from curvedray.models.embedded.model import random_embedded, save_embedded
 from curvedray.paper.catalogue import item
@@ -26,6 +30,8 @@ from curvedray.paper.clips import make_test_clips
 from curvedray.paper.experiment import Experiment, Row, TestSet
 from curvedray.paper.families import FAMILIES, belongs, clips_of_family
 from curvedray.paper.film import film_row, head_radii
+from curvedray.paper.flow_losses import LEVELS, flow_losses
+from curvedray.paper.heads import NOISE_SEED, encoded_clips
 from curvedray.paper.kept_estimates import KeptEstimates, read_estimate, write_estimate
 from curvedray.paper.listener import Listener
 from curvedray.paper.rows import CREPE, NONE, UCPE, mix
@@ -45,7 +51,7 @@ SMALL = Experiment(
     maps=True,
     radii=True,
 )
-STAGES = ("/cache/", "/trained/", "/tests/", "/videos/", "/estimates/", "/scores/", "/adherence/")
+STAGES = ("/cache/", "/trained/", "/tests/", "/videos/", "/estimates/", "/scores/", "/losses/", "/adherence/")
 
 
 def run_small(store, kill_at=""):
@@ -75,7 +81,9 @@ def test_a_run_killed_at_its_stages_goes_on_and_ends_whole(stages, tmp_path):
     assert wait_for(start_child(run_small, store)) == 0
     record = json.loads((store / "adherence" / "results.json").read_text())
     assert set(record["cells"]) == {"none", "crepe-mix"}
-    assert {"RotErr", "k1", "Gravity", "AbsRel (token)", "SSI-L1", "Words"} <= set(record["cells"]["crepe-mix"])
+    assert {"RotErr", "k1", "Gravity", "AbsRel (token)", "SSI-L1", "Words", "Flow loss"} <= set(
+        record["cells"]["crepe-mix"]
+    )
     assert record["rows"]["crepe-mix"]["sigma"] == 0.2
     page = (store / "adherence" / "table.md").read_text()
     assert "curvedray paper run adherence --scale tiny --clips 1" in page
@@ -86,6 +94,38 @@ def test_a_run_killed_at_its_stages_goes_on_and_ends_whole(stages, tmp_path):
     after = {path: path.stat().st_mtime_ns for path in store.rglob("*") if path.is_file()}
     redone = {path for path in files if after.get(path) != files[path]} - set(left)
     assert {path.parent.name for path in redone} <= {"adherence"}  # all but the page was there
+
+
+def test_a_flow_loss_is_that_of_the_real_clip_in_its_own_noise(tmp_path):
+    """Against the formula, clip by clip. An adapter whose output is still zero changes nothing; any other does, and so
+    does a map."""
+    setting = Setting(TINY, tmp_path)
+    tests = make_test_clips(setting, TestSet(most=2))
+    model = setting.open_model()
+    adapter = Adapter(model.transformer, AdapterConfig(query_rotation=True).fitted_to(setting.grid))
+    adapter.accepts_radial_maps = True
+    save_adapter(adapter, tmp_path / "zero.safetensors")
+    for branch in adapter.blocks:
+        torch.nn.init.normal_(branch.out_proj.weight)
+    save_adapter(adapter, tmp_path / "other.safetensors")
+    rows = {
+        "none": (NONE, None),
+        "zero": (CREPE, tmp_path / "zero.safetensors"),
+        "other": (CREPE, tmp_path / "other.safetensors"),
+        "map": (mix(map="exact"), tmp_path / "other.safetensors"),
+    }
+    found = {name: flow_losses(setting, row, file, tests, Listener()) for name, (row, file) in rows.items()}
+    for number, clip in enumerate(tests.clips):
+        batch = encoded_clips(setting, model, tests, [clip])
+        noise = noise_for(model, setting.grid, NOISE_SEED + number)[None]
+        errors = []
+        for level in LEVELS:
+            shown = (1 - level) * batch.latents + level * noise
+            guess = model.velocity(shown, torch.tensor([level]), batch.text).detach()
+            errors.append((guess - (noise - batch.latents)).square().mean())
+        np.testing.assert_allclose(found["none"][clip.id], np.mean(errors), rtol=1e-4)
+        np.testing.assert_allclose(found["zero"][clip.id], found["none"][clip.id], rtol=1e-5)
+        assert len({round(found[name][clip.id], 6) for name in ("none", "other", "map")}) == 3
 
 
 def test_a_training_is_known_by_its_labels_and_not_by_its_tables_name(tmp_path):
