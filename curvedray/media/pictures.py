@@ -130,7 +130,7 @@ def lens_grid(lens: Lens, size: tuple[int, int], title: str = "", step: int = 15
 def contact_sheet(
     frames: UInt8[Tensor, "t h w 3"], columns: int = 4, labels: Sequence[str] | None = None, gap: int = 8
 ) -> UInt8[Tensor, "height width 3"]:
-    """Frames side by side, row by row, with a word on each if given."""
+    """Frames side by side, row by row, with a word on each that has one."""
     from PIL import ImageDraw
 
     count, height, width, _ = frames.shape
@@ -150,6 +150,8 @@ def contact_sheet(
     page = as_image(sheet)
     draw = ImageDraw.Draw(page)
     for index, label in enumerate(labels):
+        if not label:
+            continue  # an empty box would be a speck
         x, y = gap + index % columns * (width + gap), gap + index // columns * (height + gap)
         letters = font(max(11, min(18, height // 14)))
         box = draw.textbbox((x + 6, y + 4), label, font=letters)

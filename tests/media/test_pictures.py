@@ -71,6 +71,7 @@ def test_a_contact_sheet_holds_every_frame_in_order():
         row, column = divmod(index, 3)
         assert (sheet[4 + row * 24 + 10, 4 + column * 34 + 15] == 50 + 40 * index).all()
     assert contact_sheet(frames, 3, list("abcde"), gap=4).shape == sheet.shape
+    assert torch.equal(contact_sheet(frames, 3, [""] * 5, gap=4), sheet)  # no word, no box of it
     with pytest.raises(InputError, match="labels"):
         contact_sheet(frames, 3, ["a"])
     with pytest.raises(InputError, match="at least one"):
