@@ -11,9 +11,9 @@ from curvedray.paper.runner import Work, runner_of
 from curvedray.paper.setting import Setting
 from curvedray.tables import markdown_table
 
-# Of the embedded model: a training step of 16 clips, in bfloat16; a video of a batch of 20 filmed; one read and scored.
+# Of the embedded model: a training step of 8 clips, in bfloat16; a video of a batch of 8 filmed; one read and scored.
 # Seconds of one core of an AMD EPYC beside other work, 2026-11-18.
-STEP_SECONDS, FILM_SECONDS, ESTIMATE_SECONDS = 2.1, 2.1, 0.1
+STEP_SECONDS, FILM_SECONDS, ESTIMATE_SECONDS = 1.0, 2.0, 0.1
 WAN_DIM, WAN_BLOCKS, WAN_FFN, WAN_TEXT = 1536, 30, 8960, 512
 WAN_FILM_PASSES = 100  # 50 steps, each with and without the prompt
 FULL_PASSES = 4  # of a training step's clip, in forward passes: forward, backward twice, forward again by checkpointing
@@ -104,7 +104,7 @@ def hours_of(work: Work, setting: Setting) -> tuple[float, str]:
     share = 1 - work.done / max(1, len(work.trainings))
     steps, batch = share * sum(work.trainings.values()), setting.base.batch
     if setting.scale.is_world:
-        seconds = steps * STEP_SECONDS * batch / 16 + work.films * FILM_SECONDS + work.estimates * ESTIMATE_SECONDS
+        seconds = steps * STEP_SECONDS * batch / 8 + work.films * FILM_SECONDS + work.estimates * ESTIMATE_SECONDS
         return seconds / 3600, "one core"
     operations = wan_operations(setting.grid)
     seconds = (steps * batch * FULL_PASSES + work.films * WAN_FILM_PASSES) * operations / GPU_SPEED

@@ -67,7 +67,7 @@ def embedded() -> Recipe:
         adapter=AdapterConfig(width=72).fitted_to(EMBEDDED_GRID),
         data=EMBEDDED_DATA,
         steps=800,
-        batch=16,
+        batch=8,  # at so few steps, better than half as many of twice the clips (docs/LOG.md)
         lr=2e-3,
         decay="linear",
         radial_weight=1e-2,
@@ -105,6 +105,11 @@ def embedded_backbone() -> Recipe:
     """The embedded model on whole clips, after `embedded_beginnings`."""
     first = embedded_beginnings()
     return replace(first, name="embedded_backbone", steps=4800, warmup=60, decay="linear", beginnings=())
+
+
+def embedded_adapter() -> Recipe:
+    """The adapter in the package: `embedded_maps_feature`, trained longer."""
+    return replace(ABLATIONS["maps_feature"].change(embedded()), name="embedded_adapter", steps=4000)
 
 
 # -- ablations
@@ -194,7 +199,7 @@ ABLATIONS: dict[str, Ablation] = {
     **{name: _with_adapter(METHODS[name].says, method=name) for name in OTHER_METHODS},
 }
 BASES: dict[str, Callable[[], Recipe]] = {"wan_1b": wan_1b, "embedded": embedded}
-_RUNS = (quick, embedded_beginnings, embedded_backbone)
+_RUNS = (quick, embedded_beginnings, embedded_backbone, embedded_adapter)
 OWN: dict[str, Callable[[], Recipe]] = {run.__name__: run for run in _RUNS}
 
 

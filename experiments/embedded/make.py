@@ -26,7 +26,7 @@ logging.basicConfig(level=logging.INFO, format="%(message)s")
 log = logging.getLogger(__name__)
 HERE = Path(__file__).parent
 CORES = 2
-SHIPPED = "embedded_maps_feature"  # the recipe of the adapter in the package
+SHIPPED = "embedded_adapter"  # the recipe of the adapter in the package
 
 
 @dataclass(frozen=True)
