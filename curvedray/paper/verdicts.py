@@ -14,9 +14,11 @@ from typing import Any, Literal
 from curvedray.evaluate.report import interval_text
 from curvedray.paper.catalogue import Item
 from curvedray.paper.experiment import Claim, Experiment
+from curvedray.paper.flow_losses import FLOW_LOSS
 from curvedray.paper.measured import Measured, Spread
 
 Word = Literal["shown", "contradicted", "undecided"]
+CAMERA = "CamMC"  # whose order of rows is also looked for on the finer scale of the flow loss, where that is measured
 FEWEST = 8  # clips: an interval over fewer says little of the others
 
 
@@ -62,8 +64,10 @@ def claims_of(entry: Item, experiment: Experiment) -> list[Claim]:
                 better = entry.direction(column)
                 if better == "neither" or x == y:
                     continue
-                first = (x < y) == (better == "lower")
-                found.append(Claim(*((ours, theirs) if first else (theirs, ours)), column, subset))
+                order = (ours, theirs) if (x < y) == (better == "lower") else (theirs, ours)
+                found.append(Claim(*order, column, subset))
+                if column == CAMERA:
+                    found.append(Claim(*order, FLOW_LOSS.name, subset))
     return found
 
 

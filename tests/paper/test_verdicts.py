@@ -136,3 +136,13 @@ def test_where_the_paper_claims_no_difference_no_order_is_counted():
         experiment = runner_of(item(name)).experiment
         assert experiment.claims
         assert all(claim.alike for claim in claims_of(item(name), experiment))
+
+
+def test_the_papers_order_by_cammc_is_also_looked_for_in_the_flow_loss():
+    entry, experiment = item("lenses"), runner_of(item("lenses")).experiment
+    claims = claims_of(entry, experiment)
+    orders = {
+        metric: {(c.better, c.worse, c.subset) for c in claims if c.metric == metric}
+        for metric in ("Flow loss", "CamMC")
+    }
+    assert orders["Flow loss"] == orders["CamMC"] != set()

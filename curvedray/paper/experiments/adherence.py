@@ -19,7 +19,9 @@ runner = Table(
         columns=tuple(f"{name} ({level})" for level in ("pixel", "token") for name in COLUMNS),
         baseline="crepe-mix",
         claims=tuple(
-            Claim("crepe-mix", other, f"{name} (token)") for other in ("no map", "depth_concat-mix") for name in COLUMNS
+            Claim("crepe-mix", other, metric)
+            for other in ("no map", "depth_concat-mix")
+            for metric in (*(f"{name} (token)" for name in COLUMNS), "Flow loss")
         ),
         judges={"wan": ("unik3d",)},
         maps=True,
