@@ -71,8 +71,9 @@ def comparison_page(
 
 
 LEGEND = (
-    "Means with 95 % bootstrap intervals over clips{seeds}; the paper's value in brackets. Best of a column (within a "
-    "subset) in bold. Absolute values compare with the paper's only where model, data and estimators are its own."
+    "Means with 95 % bootstrap intervals over clips{seeds}; in brackets the number of clips and the paper's value. "
+    "Best of a column (within a subset) in bold. Absolute values compare with the paper's only where model, data and "
+    "estimators are its own."
 )
 SEEDS = ", then with Student's interval over seeds of training"
 
@@ -93,10 +94,12 @@ def our_table(entry: Item, measured: Measured, columns: Sequence[str]) -> str:
     for row, by_column in cells.items():
         line = [row_name(row)]
         for column in columns:
-            text = "-" if column not in by_column else spread_text(by_column[column])
+            cell, paper = by_column.get(column), theirs.get(row, {}).get(column)
+            text = "-" if cell is None else spread_text(cell)
             text = f"**{text}**" if (row, column) in best else text
-            paper = theirs.get(row, {}).get(column)
-            line.append(text if paper is None else f"{text} (paper {paper:g})")
+            beside = [str(cell.clips)] if cell is not None and cell.clips else []
+            beside += [] if paper is None else [f"paper {paper:g}"]
+            line.append(f"{text} ({'; '.join(beside)})" if beside else text)
         table.append(line)
     if len(columns) <= len(table):
         return markdown_table(_head(entry, columns), table)

@@ -81,7 +81,7 @@ def test_a_table_at_wans_scale_from_training_to_its_page(tmp_path):
     done = run("injection", places=[f"vipe={vipe(tmp_path)}"])
     assert done.exception is None, done.exception
     page = (store / "injection" / "table.md").read_text()
-    assert "(paper 18.15)" in page
+    assert "; paper 18.15)" in page
     assert "GeoCalib" in page.split("Not measured, for want of:")[1]
     record = json.loads((store / "injection" / "results.json").read_text())
     assert set(record["cells"]) == {"ucpe", "depth_concat", "crepe"}
