@@ -56,7 +56,7 @@ EMBEDDED = Scale(
     judges=(DESK.judge,),
     # With a tenth of the steps a row hardly moves (LOG, 2026-11-16); half of them is a guess, not measured yet.
     steps={"full": 800, "short": 400, "tenth": 80},
-    clips=96,
+    clips=64,
     together=16,
     fits_periods=True,
 )
