@@ -14,7 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from curvedray.data.fingerprint import file_fingerprint
-from curvedray.evaluate.estimators.embedded import Embedded
+from curvedray.evaluate.estimators.embedded import Embedded, at_reading_size
 from curvedray.evaluate.metrics.distribution import clip_image_score, frechet_distance
 from curvedray.evaluate.scores import Metric
 from curvedray.files import write_tensors
@@ -63,7 +63,8 @@ def summary_of(judge: Embedded, videos: Tensor) -> Float[Tensor, "n t d"]:
     seen: list[Tensor] = []
     hook = judge.reader.summary.register_forward_hook(lambda module, inputs, output: seen.append(output))
     try:
-        judge.read(videos)
+        with torch.no_grad():
+            judge.reader(judge.reader.encode(at_reading_size(videos)))
     finally:
         hook.remove()
     return torch.cat(seen)

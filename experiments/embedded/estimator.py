@@ -99,7 +99,7 @@ def own_errors(reader: ClipReader, model: EmbeddedModel, lessons: Lessons, grain
     readings = []
     for part in lessons.latents.float().split(40):
         noise = grain * torch.randn(part.shape, generator=random)
-        readings.append(reader(reader.encode(model.decode(part + noise))))
+        readings.append(reader.read(model.decode(part + noise)))
     found = errors_of(lessons.truth, joined(readings))
     means = {name: float(values.mean()) for name, values in found.measures.items()}
     correlations = {f"r_{axis}": found.correlation(axis).mean for axis in AXES}

@@ -15,6 +15,7 @@ import torch
 from rich.progress import track
 from torch import Tensor
 
+from curvedray.evaluate.estimators.clip_reader import POSITION_IN_MIRROR, SHIFT_IN_MIRROR, TURN_IN_MIRROR
 from curvedray.evaluate.world_truth import KnownClips
 from curvedray.files import write_tensors
 from curvedray.inputs import read_tensors
@@ -65,15 +66,14 @@ def joined(parts: Sequence[dict[str, Tensor]]) -> Lessons:
 def mirrored(lessons: Lessons, codec: PatchComponents) -> Lessons:
     """The same clips in a mirror, left for right: the world has no handedness, so they are lessons too."""
     truth = lessons.truth
-    side = torch.tensor([-1.0, 1.0, 1.0])  # x turns round; a turn about it does not, turns about the other axes do
     return Lessons(
         codec.encode(codec.decode_linear(lessons.latents).flip(-1)),
         replace(
             truth,
-            turn=truth.turn * -side,
-            shift=truth.shift * side,
+            turn=truth.turn * torch.tensor(TURN_IN_MIRROR),
+            shift=truth.shift * torch.tensor(SHIFT_IN_MIRROR),
             log_radius=truth.log_radius.flip(-1),
             known=truth.known.flip(-1),
-            position=truth.position * torch.tensor([-1.0, 1.0]),
+            position=truth.position * torch.tensor(POSITION_IN_MIRROR),
         ),
     )

@@ -2,6 +2,7 @@
 
 import json
 from contextlib import suppress
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from curvedray.cameras.other_lens_models import Radial
 from curvedray.errors import InputError
 from curvedray.evaluate import pose_errors
 from curvedray.evaluate.estimators import Estimator, make_estimator
-from curvedray.evaluate.estimators.clip_reader import ClipReader, ReaderShape
+from curvedray.evaluate.estimators.clip_reader import ClipReader, ReaderShape, in_a_mirror
 from curvedray.evaluate.estimators.embedded import (
     WEIGHTS,
     Embedded,
@@ -283,3 +284,12 @@ def test_it_reads_the_clips_that_the_embedded_model_makes():
     assert at_reading_size(torch.zeros(1, own.frames, own.height, own.width, 3, dtype=torch.uint8)).shape == (
         *(1, 3, own.frames, own.height, own.width),
     )
+
+
+def test_a_mirrored_video_is_read_as_the_mirrored_reading(embedded):
+    """By law, and not by what was learned: a video and its mirror image are read together."""
+    video = torch.rand(2, 3, 17, 64, 96, generator=torch.Generator().manual_seed(0)) * 2 - 1
+    said, turned = embedded.reader.read(video), in_a_mirror(embedded.reader.read(video.flip(-1)))
+    for field in fields(said):
+        torch.testing.assert_close(getattr(said, field.name), getattr(turned, field.name), rtol=1e-4, atol=1e-5)
+    assert not torch.allclose(said.turn, embedded.reader(embedded.reader.encode(video)).turn)

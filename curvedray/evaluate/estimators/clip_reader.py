@@ -9,7 +9,7 @@ all latent frames attend to one another. What it answers for a latent frame is o
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import torch
 from einops import rearrange
@@ -91,8 +91,26 @@ def joined(readings: Sequence[Reading]) -> Reading:
     return Reading(*(torch.cat([getattr(one, field.name) for one in readings]) for field in fields(Reading)))
 
 
+# Left for right: x turns round; a turn about it does not, turns about the other axes do; a bearing to the right turns.
+SHIFT_IN_MIRROR, TURN_IN_MIRROR, POSITION_IN_MIRROR = (-1.0, 1.0, 1.0), (1.0, -1.0, -1.0), (-1.0, 1.0)
+
+
+def in_a_mirror(said: Reading) -> Reading:
+    """What is read of clips -> what is to be read of their mirror images. The world has no handedness."""
+    return replace(
+        said,
+        turn=said.turn * said.turn.new_tensor(TURN_IN_MIRROR),
+        shift=said.shift * said.shift.new_tensor(SHIFT_IN_MIRROR),
+        log_radius=said.log_radius.flip(-1),
+        position=said.position * said.position.new_tensor(POSITION_IN_MIRROR),
+    )
+
+
 class ClipReader(nn.Module):
-    """Video -> latents (`encode`) -> Reading. Its principal components are the codec's and are not trained."""
+    """Video -> latents (`encode`) -> Reading; `read` does both, of a video and of its mirror image.
+
+    Its principal components are the codec's and are not trained.
+    """
 
     spread: Tensor
 
@@ -130,6 +148,12 @@ class ClipReader(nn.Module):
     def encode(self, video: Float[Tensor, "b 3 frames h w"]) -> Float[Tensor, "b c t i j"]:
         """Latents of a video in [-1, 1], 17 frames of 64 x 96."""
         return self.components.encode(video)
+
+    def read(self, video: Float[Tensor, "b 3 frames h w"]) -> Reading:
+        """The mean of what is read of a video and, turned round, of its mirror image: their errors are not the same."""
+        ways = (self(self.encode(video)), in_a_mirror(self(self.encode(video.flip(-1)))))
+        pairs = ([getattr(way, field.name) for way in ways] for field in fields(Reading))
+        return Reading(*(torch.stack(pair).mean(0) for pair in pairs))
 
     def forward(self, latents: Float[Tensor, "b c t i j"]) -> Reading:
         first, rest = self.spread.unbind(-1)

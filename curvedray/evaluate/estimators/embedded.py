@@ -63,7 +63,7 @@ class Embedded:
         reason = unreadable(tuple(videos.shape[1:4]))
         if reason:
             raise InputError("videos", f"{FRAMES} frames of {WIDTH} x {HEIGHT}, or that enlarged", reason)
-        return joined([self.reader(self.reader.encode(at_reading_size(some))) for some in videos.split(BATCH)])
+        return joined([self.reader.read(at_reading_size(some)) for some in videos.split(BATCH)])
 
     def estimate(self, video: Frames, lens: Lens | None = None, clip: str = "") -> Estimate | Failure:
         reason = unreadable(video.shape[:3])
