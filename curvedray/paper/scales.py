@@ -59,6 +59,7 @@ EMBEDDED = Scale(
     clips=64,
     together=16,
     fits_periods=True,
+    filming={"steps": 10},  # cameras are obeyed as well as with the model's own 16; borders of patches show a little
 )
 WAN = Scale(
     name="wan",
