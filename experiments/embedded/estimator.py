@@ -129,7 +129,7 @@ def main() -> None:
     parser.add_argument("-o", "--out", type=Path, required=True)
     parser.add_argument("--first", type=int, default=1_000_000, help="number of the first clip to train on")
     parser.add_argument("--clips", type=int, default=12_000, help="how many there are")
-    parser.add_argument("--steps", type=int, default=7000)
+    parser.add_argument("--steps", type=int, default=4000)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--every", type=int, default=500, help="steps between looks at validation clips")

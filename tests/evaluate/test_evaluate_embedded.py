@@ -252,7 +252,7 @@ def test_token_radii_are_scored_against_pooled_ones():
 def test_the_weights_in_the_package_read_clips_they_never_saw():
     """Its floor is measured on 240 test clips; twelve others, rendered and shown as they are, bound it from above."""
     shipped = Embedded.load()
-    assert WEIGHTS.stat().st_size < 8e6
+    assert sum(file.stat().st_size for file in WEIGHTS.parent.glob("*.safetensors")) < 25e6  # all that is shipped
     assert "degrees per frame" in shipped.floor
     shown = [world_clip(index, "test") for index in range(1000, 1012)]
     reading = shipped.read(torch.stack([clip.video for clip in shown]))
@@ -260,9 +260,9 @@ def test_the_weights_in_the_package_read_clips_they_never_saw():
         pose_errors(clip.cameras[::4].world_from_camera.double().numpy(), path)
         for clip, path in zip(shown, poses(reading), strict=True)
     ]
-    assert np.mean([error.degrees_per_frame for error in errors]) < 6
+    assert np.mean([error.degrees_per_frame for error in errors]) < 4
     fov = torch.stack([clip.cameras.lens.hfov for clip in shown])
-    assert (torch.rad2deg(reading.fov) - fov).abs().mean() < 12
+    assert (torch.rad2deg(reading.fov) - fov).abs().mean() < 7
     themes = [list(shipped.reader.shape.themes).index(clip.world.theme) for clip in shown]
     assert (reading.theme.argmax(-1) == torch.tensor(themes)).float().mean() > 0.8
 
