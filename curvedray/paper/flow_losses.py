@@ -1,7 +1,7 @@
 """How well a row guesses real test clips out of noise, told their captions and cameras: the loss it was trained by.
 
-Films differ from one another by what they show, too, so a row must obey far better than another before an estimator
-tells. Here every row guesses the same clips in the same noise, and a difference of a thousandth can be told.
+Films differ from one another by what they show, too, and an estimator has its own error. Here every row guesses the
+same clips in the same noise. It is no metric of the paper's.
 """
 
 import json
