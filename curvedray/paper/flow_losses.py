@@ -15,11 +15,11 @@ from curvedray.data.clips import Batch
 from curvedray.evaluate.scores import Metric
 from curvedray.files import whole_file
 from curvedray.inputs import is_file, read_json
-from curvedray.models.flow import velocity_target
+from curvedray.models.flow import noised, velocity_target
 from curvedray.models.interface import VideoModel
 from curvedray.paper.clips import TestClips
 from curvedray.paper.experiment import Row
-from curvedray.paper.heads import encoded_clips, hidden, noise_of
+from curvedray.paper.heads import encoded_clips, noise_of
 from curvedray.paper.listener import Listener
 from curvedray.paper.setting import Setting, key_of, weights_key
 from curvedray.paper.teachers import taught
@@ -65,10 +65,12 @@ def flow_losses(
 
 def _losses(setting: Setting, model: VideoModel, batch: Batch, first: int) -> Tensor:
     """Of the clips of a batch, the mean over noise levels."""
-    target = velocity_target(batch.latents, noise_of(setting, model, batch, first))
+    noise = noise_of(setting, model, batch, first)
+    target = velocity_target(batch.latents, noise)
     errors = []
     for level in LEVELS:
-        guess = model.velocity(*hidden(setting, model, batch, first, level), batch.text)
+        sigma = torch.full((len(batch),), level, device=model.device)
+        guess = model.velocity(noised(batch.latents, noise, sigma), sigma, batch.text)
         errors.append((guess.float() - target).square().flatten(1).mean(1))
     return torch.stack(errors).mean(0)
 
