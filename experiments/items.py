@@ -3,14 +3,15 @@
     python experiments/items.py                            all that is not there yet
     python experiments/items.py --items lenses overall     these, again
 
-First the rows of all chosen items are trained, two side by side, a core each; then each item is run as `curvedray paper
-run` does. It may be stopped at any time: what is trained, filmed and read is kept, and an item whose results, of
-this model, are there is skipped.
+The rows of all chosen items are trained in the items' order, two side by side, a core each. An item is run, as
+`curvedray paper run` does, as soon as all of its rows are there. It may be stopped at any time: what is trained, filmed
+and read is kept, and an item whose results, of this model, are there is skipped.
 """
 
 import argparse
 import json
 import logging
+import os
 import shutil
 import subprocess
 import sys
@@ -44,23 +45,35 @@ def rows_of(name: str) -> dict[str, Row]:
     return {f"{name}, {key}": row for key, row in rows.items() if is_trained(row)}
 
 
+def run_item(name: str, setting: Setting, runs: Path) -> None:
+    """One item, all of whose rows are trained, and its files into the results; on one core, beside trainings."""
+    log.info("%s ...", name)
+    command = ["paper", "run", name, "--scale", EMBEDDED.name, "-o", str(runs)]
+    own = os.environ | {"OMP_NUM_THREADS": "1"}
+    subprocess.run([sys.executable, "-m", "curvedray", *command], check=True, stdout=subprocess.DEVNULL, env=own)
+    made = sorted(setting.folder(name).iterdir(), key=lambda path: path.name == RECORD)
+    (RESULTS / name).mkdir(parents=True, exist_ok=True)
+    for path in made:  # the record last: where it is, all is
+        shutil.copyfile(path, RESULTS / name / path.name)
+    log.info("%s: done", name)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=Path, default=Path("runs/paper"), help="as `curvedray paper run -o`")
     parser.add_argument("--items", nargs="+", choices=[one.name for one in ITEMS])
     options = parser.parse_args()
     setting = Setting(EMBEDDED, options.runs / EMBEDDED.name)
-    chosen = options.items or [one.name for one in ITEMS if not is_done(one.name, setting)]
-    rows = {key: row for name in chosen for key, row in rows_of(name).items()}
-    train_side_by_side(setting, [(name, row, 0) for name, row in rows.items()], CORES)
-    for name in chosen:
-        log.info("%s ...", name)
-        command = ["paper", "run", name, "--scale", EMBEDDED.name, "-o", str(options.runs)]
-        subprocess.run([sys.executable, "-m", "curvedray", *command], check=True, stdout=subprocess.DEVNULL)
-        made = sorted(setting.folder(name).iterdir(), key=lambda path: path.name == RECORD)
-        (RESULTS / name).mkdir(parents=True, exist_ok=True)
-        for path in made:  # the record last: where it is, all is
-            shutil.copyfile(path, RESULTS / name / path.name)
+    left = options.items or [one.name for one in ITEMS if not is_done(one.name, setting)]
+    rows = {key: row for name in left for key, row in rows_of(name).items()}
+
+    def run_ready() -> None:
+        for name in [one for one in left if all(setting.trained_file(row).is_file() for row in rows_of(one).values())]:
+            run_item(name, setting, options.runs)
+            left.remove(name)
+
+    train_side_by_side(setting, [(name, row, 0) for name, row in rows.items()], CORES, run_ready)
+    run_ready()  # what trains nothing
 
 
 if __name__ == "__main__":

@@ -41,20 +41,24 @@ class Table:
 
     def work(self, setting: Setting) -> Work:
         rows = self.experiment.rows_at(setting.scale)
-        trainings: dict[str, int] = {}
+        trainings: dict[Path, int] = {}
         films = 0
         for row in rows.values():
             count = runs_of(row, setting)
             films += 0 if row.videos else count
             if is_trained(row):
                 for seed in range(count):
-                    recipe = setting.recipe_of(row, seed)
-                    trainings[f"{recipe.adapter.method}-{setting.training_key(row, seed)}"] = recipe.steps
-        done = sum(setting.folder("trained", name, "adapter.safetensors").is_file() for name in trainings)
+                    trainings[setting.trained_file(row, seed)] = setting.steps(row)
+        done = sum(file.is_file() for file in trainings)
         clips = sum(min(setting.clips or setting.scale.clips, test.most) for test in self.experiment.tests.values())
         judges = len(self.experiment.judges_at(setting.scale))
         scored = sum(runs_of(row, setting) for row in rows.values())
-        return Work(trainings, done, films * clips, (scored + 1) * clips * judges)
+        return Work(
+            {file.parent.name: steps for file, steps in trainings.items()},
+            done,
+            films * clips,
+            (scored + 1) * clips * judges,
+        )
 
     def run(self, entry: Item, setting: Setting, hears: Listener) -> Page:
         experiment = self.experiment

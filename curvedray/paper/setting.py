@@ -185,6 +185,11 @@ class Setting:
         ]
         return key_of(made_of)
 
+    def trained_file(self, row: Row, seed: int = 0) -> Path:
+        """Where a row's weights are, once it is trained."""
+        method = self.recipe_of(row, seed).adapter.method
+        return self.folder("trained", f"{method}-{self.training_key(row, seed)}", "adapter.safetensors")
+
     def folder(self, *parts: str) -> Path:
         return self.store.joinpath(*parts)
 

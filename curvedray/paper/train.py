@@ -5,12 +5,16 @@ whose files are there is skipped, one that was killed goes on, and one that anyt
 """
 
 import logging
-from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
+import os
+import signal
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
+from threading import Thread
 
 import torch
 
@@ -29,6 +33,7 @@ from curvedray.training.recipe import Recipe
 from curvedray.training.start import check_targets
 
 log = logging.getLogger(__name__)
+SECONDS_TO_STOP = 30  # of a training that was asked to: a step and a checkpoint
 _turn: AbstractContextManager[object] = nullcontext()  # of whoever may open the cache, where several trainings share it
 
 
@@ -37,16 +42,16 @@ def train_row(setting: Setting, name: str, row: Row, seed: int, hears: Listener)
     recipe = setting.recipe_of(row, seed)
     if recipe.adapter.method == "none":
         return None
-    out = setting.folder("trained", f"{recipe.adapter.method}-{setting.training_key(row, seed)}")
-    if (out / "adapter.safetensors").is_file():
-        return out / "adapter.safetensors"
+    file = setting.trained_file(row, seed)
+    if file.is_file():
+        return file
     hears.say(f"{name}: training, {recipe.steps} steps" + (f", seed {seed}" if seed else ""))
     for key in (*of_scale(setting.scale), *(() if setting.scale.is_world else ("panshot",))):
         require(key, setting.places)
     if not setting.scale.is_world and row.learns_radii:
         require(row.labels, setting.places)
     return train_recipe(
-        recipe, out, cache_of(setting, recipe), row.teacher_at(setting.scale), row.seen_at(setting.scale), hears
+        recipe, file.parent, cache_of(setting, recipe), row.teacher_at(setting.scale), row.seen_at(setting.scale), hears
     )
 
 
@@ -83,18 +88,26 @@ def train_recipe(recipe: Recipe, out: Path, cache: Path, teacher: str, seen: str
 
 
 def train_side_by_side(
-    setting: Setting, wanted: Sequence[tuple[str, Row, int]], processes: int
+    setting: Setting,
+    wanted: Sequence[tuple[str, Row, int]],
+    processes: int,
+    one_more: Callable[[], None] = lambda: None,
 ) -> dict[tuple[str, int], Path | None]:
     """Rows by name and seed, each trained on one core in a process of its own: on a CPU several small trainings side
-    by side take less time than the same trainings in turn, each on all cores. What is said goes to the log.
+    by side take less time than the same trainings in turn, each on all cores. What is said goes to the log, and
+    `one_more` is called after each, while the others go on.
     """
     distinct: dict[str, tuple[str, Row, int]] = {}
     for one in wanted:
         distinct.setdefault(setting.training_key(*one[1:]), one)  # two processes must not train the same
     own = get_context("spawn")
-    with ProcessPoolExecutor(processes, own, initializer=_on_one_core, initargs=(own.Lock(),)) as pool:
-        for done in [pool.submit(_train_logged, setting, *one) for one in distinct.values()]:
+    pool = ProcessPoolExecutor(processes, own, initializer=_on_one_core, initargs=(own.Lock(),))
+    try:
+        for done in as_completed([pool.submit(_train_logged, setting, *one) for one in distinct.values()]):
             done.result()
+            one_more()
+    finally:  # where one failed or was stopped, those that wait are not begun
+        pool.shutdown(cancel_futures=True)
     return {(name, seed): train_row(setting, name, row, seed, Listener()) for name, row, seed in wanted}
 
 
@@ -103,10 +116,23 @@ def _on_one_core(turn: AbstractContextManager[object]) -> None:
     _turn = turn
     torch.set_num_threads(1)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+    Thread(target=_stop_with_parent, daemon=True).start()
+
+
+def _stop_with_parent() -> None:
+    """A worker whose parent was killed leaves a checkpoint and ends, instead of training on unseen."""
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
+    while True:  # the first asks a training to stop; the next ends a worker that has none
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(SECONDS_TO_STOP)
 
 
 def _train_logged(setting: Setting, name: str, row: Row, seed: int) -> None:
     def say(words: str) -> None:
         log.info("%s: %s", name, words.removeprefix(f"{name}: "))
 
-    train_row(setting, name, row, seed, Listener(say))
+    parent = parent_process()
+    if parent is not None and parent.is_alive():
+        train_row(setting, name, row, seed, Listener(say))

@@ -3,6 +3,9 @@
 import json
 import os
 import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,11 +22,13 @@ from curvedray.adapter.file import save_adapter
 from curvedray.cameras import Cameras, Lens
 from curvedray.cli import app
 from curvedray.data.clips import Clip
+from curvedray.errors import InputError
 from curvedray.evaluate.estimators import Estimate
 from curvedray.evaluate.estimators.protocol import UpAndLens
 from curvedray.evaluate.scores import Failure
 from curvedray.generation.sampling import noise_for
 from curvedray.inputs import read_tensors
+from curvedray.locks import lock_folder
 from curvedray.models.embedded.model import random_embedded, save_embedded
 from curvedray.paper.catalogue import item
 from curvedray.paper.clips import make_test_clips
@@ -42,6 +47,7 @@ from curvedray.paper.setting import Setting
 from curvedray.paper.teachers import TEACHERS, TaughtClips
 from curvedray.paper.train import train_row, train_side_by_side
 from curvedray.radial.map import read_radial_map
+from curvedray.training.start import check_run_folder
 from curvedray.world.world import world_clip
 
 SMALL = Experiment(
@@ -176,6 +182,56 @@ def test_rows_trained_side_by_side_are_those_trained_in_turn(tmp_path):
         assert side_by_side is not None
         one, other = (read_tensors(path)[0] for path in (alone, side_by_side))
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)  # this process may run on more threads
+
+
+LONG = """
+from pathlib import Path
+from curvedray.paper.rows import CREPE
+from curvedray.paper.scales import TINY
+from curvedray.paper.setting import Setting
+from curvedray.paper.train import train_side_by_side
+train_side_by_side(Setting(TINY, Path.cwd(), overrides=("steps=100000",)), [("crepe", CREPE, 0)], 1)
+"""
+
+
+@pytest.mark.whole
+def test_trainings_side_by_side_end_with_the_command_that_began_them(tmp_path):
+    """When it was killed its workers trained on, unseen, beside those of the next command."""
+    command = subprocess.Popen([sys.executable, "-c", LONG], cwd=tmp_path)
+    out = Setting(TINY, tmp_path, overrides=("steps=100000",)).trained_file(CREPE).parent
+    try:
+        until(lambda: (out / "log.jsonl").is_file() and "loss" in (out / "log.jsonl").read_text())
+        with pytest.raises(InputError, match="nobody else at work"):
+            check_run_folder(out)
+    finally:
+        command.kill()
+        command.wait()
+    until(lambda: is_free(out))
+
+
+def until(holds, seconds=300):
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, f"not within {seconds} s"
+        time.sleep(0.1)
+
+
+def is_free(folder):
+    try:
+        check_run_folder(folder)
+    except InputError:
+        return False
+    return True
+
+
+@pytest.mark.whole
+def test_a_row_that_cannot_be_trained_stops_those_that_wait(tmp_path):
+    """They were all trained first, hours at a desk, and then the mistake was said."""
+    setting = Setting(TINY, tmp_path)
+    rows = [("crepe", CREPE, 0), *(("ucpe", UCPE, seed) for seed in range(4))]
+    with lock_folder(setting.trained_file(CREPE).parent, "it", ""), pytest.raises(InputError, match="nobody else"):
+        train_side_by_side(setting, rows, processes=1)
+    assert not setting.trained_file(UCPE, 3).exists()
 
 
 @pytest.mark.whole

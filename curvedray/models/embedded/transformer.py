@@ -144,12 +144,14 @@ class Attention(nn.Module):
         rotary_emb: Rotation | None = None,
     ) -> Float[Tensor, "b n d"]:
         source = hidden_states if encoder_hidden_states is None else encoder_hidden_states
-        q, k, v = self.norm_q(self.to_q(hidden_states)), self.norm_k(self.to_k(source)), self.to_v(source)
+        # Under autocast projections are narrower than the norms' weights, for which torch has no fused norm, and warns.
+        q, k = self.norm_q(self.to_q(hidden_states).float()), self.norm_k(self.to_k(source).float())
+        v = self.to_v(source)
         q, k, v = (i.unflatten(2, (self.heads, -1)) for i in (q, k, v))
         if rotary_emb is not None:
             q, k = rotated(q, rotary_emb), rotated(k, rotary_emb)
         out = plain_attention(*(i.permute(0, 2, 1, 3) for i in (q, k, v)))
-        return self.to_out[0](out.permute(0, 2, 1, 3).flatten(2, 3).type_as(q))
+        return self.to_out[0](out.permute(0, 2, 1, 3).flatten(2, 3).type_as(v))
 
 
 class FeedForward(nn.Module):
