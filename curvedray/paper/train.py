@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from multiprocessing import get_context, parent_process
 from pathlib import Path
-from threading import Thread
+from threading import Barrier, Thread
 
 import torch
 
@@ -35,6 +35,7 @@ from curvedray.training.start import check_targets
 log = logging.getLogger(__name__)
 SECONDS_TO_STOP = 30  # of a training that was asked to: a step and a checkpoint
 _turn: AbstractContextManager[object] = nullcontext()  # of whoever may open the cache, where several trainings share it
+_together: Barrier | None = None  # where those processes meet
 
 
 def train_row(setting: Setting, name: str, row: Row, seed: int, hears: Listener) -> Path | None:
@@ -100,9 +101,15 @@ def train_side_by_side(
     distinct: dict[str, tuple[str, Row, int]] = {}
     for one in wanted:
         distinct.setdefault(setting.training_key(*one[1:]), one)  # two processes must not train the same
+    untrained = [(row, seed) for _, row, seed in distinct.values() if not setting.trained_file(row, seed).is_file()]
+    caches = {cache_of(setting, setting.recipe_of(*one)): one for one in untrained}
     own = get_context("spawn")
-    pool = ProcessPoolExecutor(processes, own, initializer=_on_one_core, initargs=(own.Lock(),))
+    shared = (own.Lock(), own.Barrier(processes))
+    pool = ProcessPoolExecutor(processes, own, initializer=_on_one_core, initargs=shared)
     try:
+        for row, seed in caches.values():
+            for share in [pool.submit(_make_share, setting, row, seed, rank, processes) for rank in range(processes)]:
+                share.result()
         for done in as_completed([pool.submit(_train_logged, setting, *one) for one in distinct.values()]):
             done.result()
             one_more()
@@ -111,9 +118,9 @@ def train_side_by_side(
     return {(name, seed): train_row(setting, name, row, seed, Listener()) for name, row, seed in wanted}
 
 
-def _on_one_core(turn: AbstractContextManager[object]) -> None:
-    global _turn
-    _turn = turn
+def _on_one_core(turn: AbstractContextManager[object], together: Barrier) -> None:
+    global _turn, _together
+    _turn, _together = turn, together
     torch.set_num_threads(1)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     Thread(target=_stop_with_parent, daemon=True).start()
@@ -127,6 +134,24 @@ def _stop_with_parent() -> None:
     while True:  # the first asks a training to stop; the next ends a worker that has none
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(SECONDS_TO_STOP)
+
+
+def _make_share(setting: Setting, row: Row, seed: int, rank: int, count: int) -> None:
+    """One process's share of the encoded clips that rows are trained on."""
+    meet = _together
+    assert meet is not None
+
+    def wait() -> None:
+        meet.wait()
+
+    recipe = setting.recipe_of(row, seed)
+    data = replace(recipe.data, cache=str(cache_of(setting, recipe)))
+    log.info("clips into the cache: share %d of %d", rank + 1, count)
+    try:
+        open_clips(data, load_model(recipe.model), setting.store, share=(rank, count), wait=wait)
+    except BaseException:
+        meet.abort()  # the others would wait for it
+        raise
 
 
 def _train_logged(setting: Setting, name: str, row: Row, seed: int) -> None:
