@@ -7,9 +7,9 @@ clips decide nothing.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from curvedray.evaluate.report import interval_text
 from curvedray.paper.catalogue import Item
@@ -101,14 +101,20 @@ def _word(claim: Claim, difference: Spread, size: float, better: str) -> Word:
 
 
 def summary(found: Sequence[Verdict]) -> str:
-    """All verdicts in a sentence."""
+    """All verdicts in a sentence, those by the flow loss in one of their own: it is no metric of the paper's."""
     if not found:
         return "None of the paper's orderings could be tested by what was measured."
-    counts: Mapping[str, int] = Counter(verdict.word for verdict in found)
-    parts = [f"{counts.get(word, 0)} {word}" for word in ("shown", "contradicted", "undecided")]
+    papers = [verdict.word for verdict in found if verdict.claim.metric != FLOW_LOSS.name]
+    ours = [verdict.word for verdict in found if verdict.claim.metric == FLOW_LOSS.name]
     seeds = max(verdict.difference.seeds for verdict in found)
     runs = "one seed of training" if seeds == 1 else f"{seeds} seeds of training"
-    return f"Of {len(found)} orderings of the paper that could be tested: {', '.join(parts)} ({runs})."
+    said = f"Of {len(papers)} orderings of the paper that could be tested: {counted(papers)} ({runs})."
+    return said + (f" Its order by {CAMERA}, looked for in the flow loss, which is ours: {counted(ours)}." * bool(ours))
+
+
+def counted(words: Sequence[str]) -> str:
+    counts = Counter(words)
+    return ", ".join(f"{counts[word]} {word}" for word in get_args(Word))
 
 
 def _subset(name: str) -> str:

@@ -38,4 +38,9 @@ def test_a_result_with_verdicts_is_told_by_them(tmp_path, monkeypatch):
     told = findings.told_of("lenses")
     assert told.startswith("Of 2 orderings: 0 shown, 1 contradicted, 1 undecided. CamMC, pinhole: crepe over ucpe")
     assert "3 seed(s)" in told
+    cell = {"clips": 64, "seeds": 1, "over_clips": {"mean": 4.654, "low": 4.2, "high": 5.11}, "over_seeds": None}
+    (tmp_path / "lenses" / "results.json").write_text(
+        json.dumps(record | {"cells": {"pinhole | ucpe": {"CamMC": cell}}})
+    )
+    assert "| pinhole, ucpe | 4.65 [4.20, 5.11] (paper 18.5) |" in findings.numbers_of("lenses")
     assert "Not run yet" in findings.told_of("overall")

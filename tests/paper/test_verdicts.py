@@ -9,6 +9,7 @@ from curvedray.evaluate.results import ClipResult
 from curvedray.evaluate.scores import Score
 from curvedray.paper.catalogue import item
 from curvedray.paper.experiment import Claim, Experiment, Row
+from curvedray.paper.flow_losses import FLOW_LOSS
 from curvedray.paper.judging import merged, share_of_words
 from curvedray.paper.measured import Measured, by_seed, spread_of
 from curvedray.paper.runner import runner_of
@@ -102,6 +103,10 @@ def test_the_summary_counts():
     found = verdicts(LENSES, [Claim("a", "b", "CamMC"), Claim("b", "a", "CamMC")], measured(a=1.0, b=2.0))
     assert summary(found).startswith("Of 2 orderings of the paper that could be tested: 1 shown, 1 contradicted, 0")
     assert "None" in summary([])
+    ours = replace(found[0], claim=replace(found[0].claim, metric=FLOW_LOSS.name))
+    said = summary([*found, ours])  # counted apart: the paper has no such metric
+    assert said.startswith("Of 2 orderings of the paper")
+    assert said.endswith("ours: 1 shown, 0 contradicted, 0 undecided.")
 
 
 def test_one_run_says_nothing_about_seeds():
