@@ -123,5 +123,5 @@ def wan_operations(grid: TokenGrid) -> float:
 def cache_gigabytes(setting: Setting) -> float:
     """The encoded clips: latents and text in half precision."""
     grid, clips = setting.grid, setting.base.data.clips
-    text = 24 * 64 if setting.scale.is_world else 512 * 4096  # tokens and their width
+    text = 24 * 256 if setting.scale.is_world else 512 * 4096  # tokens and their width
     return 2 * clips * (grid.tokens * 4 * 16 + text) / 1e9

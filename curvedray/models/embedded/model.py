@@ -21,7 +21,7 @@ from curvedray.files import write_tensors
 from curvedray.inputs import exists, parsed_json, read_tensors
 from curvedray.models.embedded.codec import SPACE, TIME, PatchCodec
 from curvedray.models.embedded.transformer import EmbeddedTransformer
-from curvedray.models.embedded.words import WordEncoder
+from curvedray.models.embedded.words import NEIGHBOURS, WordEncoder
 from curvedray.models.flow import TRAIN_TIMESTEPS
 from curvedray.models.interface import Defaults
 from curvedray.world.themes import WORDS
@@ -30,6 +30,7 @@ WEIGHTS = Path(__file__).parents[2] / "assets" / "embedded.safetensors"
 ADAPTER = WEIGHTS.with_name("embedded_adapter.safetensors")  # for cameras, and maps of distances
 DECODER = ("codec.correction.", "codec.paint.")  # the weights of its trained layers
 LARGEST = 4096  # of every number of a shape: a larger one is a damaged header
+MOST = {"neighbours": len(NEIGHBOURS)}  # but of these
 GRID = TokenGrid(5, 8, 12, (TIME, SPACE, SPACE))  # of its 17 frames of 64 x 96
 
 
@@ -43,7 +44,8 @@ class EmbeddedShape:
     head_dim: int = 32
     layers: int = 8
     ffn: int = 512
-    text_width: int = 64
+    text_width: int = 64  # of a word
+    neighbours: int = len(NEIGHBOURS)  # words that a token carries beside its own
     text_tokens: int = 24
     frames: int = 17
     height: int = 64
@@ -55,15 +57,16 @@ class EmbeddedShape:
     def from_json(cls, record: Any, name: str) -> "EmbeddedShape":
         """The sizes that a file's header holds, every one of them checked."""
         known = {field.name for field in fields(cls)}
+        record = {"neighbours": 0} | record if isinstance(record, dict) else record
         if not isinstance(record, dict) or not {"words"} <= set(record) <= known:
             got = ", ".join(map(str, record)) if isinstance(record, dict) else type(record).__name__
             raise InputError(name, f"a shape of {', '.join(sorted(known))}", got)
         sizes = {key: value for key, value in record.items() if key != "words"}
         words = record["words"]
         for key, value in sizes.items():
-            least = 0 if key == "painted" else 1
-            if type(value) is not int or not least <= value <= LARGEST:
-                raise InputError(f"{name}, {key}", f"a whole number from {least} to {LARGEST}", repr(value))
+            least, most = 0 if key in ("painted", "neighbours") else 1, MOST.get(key, LARGEST)
+            if type(value) is not int or not least <= value <= most:
+                raise InputError(f"{name}, {key}", f"a whole number from {least} to {most}", repr(value))
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words) or len(words) > LARGEST:
             raise InputError(f"{name}, words", f"a list of at most {LARGEST} words", type(words).__name__)
         return cls(tuple(words), **sizes)
@@ -92,14 +95,14 @@ class EmbeddedModel(nn.Module):
             zoom=4,
         )
         self.codec = PatchCodec(shape.channels, painted=shape.painted)
-        self.words = WordEncoder(shape.words, shape.text_width, shape.text_tokens)
+        self.words = WordEncoder(shape.words, shape.text_width, shape.text_tokens, shape.neighbours)
         self.transformer: nn.Module = EmbeddedTransformer(
             channels=shape.channels,
             heads=shape.heads,
             head_dim=shape.head_dim,
             layers=shape.layers,
             ffn=shape.ffn,
-            text_width=shape.text_width,
+            text_width=self.words.channels,
             patch=shape.patch,
         )
         self.register_buffer("spread", torch.ones(shape.channels, 2))  # of latents: in the first frame, and after it
