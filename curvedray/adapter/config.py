@@ -81,6 +81,7 @@ class AdapterConfig:
     interval_feature: bool = False  # the interval is a feature of the curved blocks too, as in depth_concat
     fourth_coordinate: bool = False  # beta / norm: tells front from back
     orientation: bool = True  # absolute up and latitude maps
+    ray_map: bool = False  # beside them each token's ray in its camera's frame: the lens, said outright
     ucpe_conventions: bool = False  # its up map and its identity where a token has no ray: for its released weights
     supervise: Literal["all", "middle"] = "all"  # which curved blocks the radial loss sees
 
@@ -102,6 +103,11 @@ class AdapterConfig:
                 "periods",
                 len(self.periods) == 4 and all(_numbers(pair, 1 / longest, longest) for pair in self.periods),
                 f"a (longest, shortest) for each of u, v, range and depth, from {1 / longest:g} to {longest:g}",
+            ),
+            (
+                "ray_map",
+                not (self.ray_map and self.method in METHODS) or self.rule.camera_map == "orientation",
+                f"false: method {self.method} has no orientation maps to put it beside",
             ),
             ("supervise", self.supervise in ("all", "middle"), "all or middle"),
         ]

@@ -5,6 +5,7 @@ b clip   n token, in the grid's order (t y x)   c channel of a camera map
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from jaxtyping import Bool, Float
@@ -14,10 +15,10 @@ from curvedray.adapter.config import CONCAT, CURVED, GTA, PLAIN, PROPE, RAY, Ada
 from curvedray.cameras import Cameras, TokenGrid
 from curvedray.encoding.attention import CurvedEncoding
 from curvedray.encoding.interface import Encoding, PlainEncoding
-from curvedray.encoding.relative import absolute_maps, gta, per_token, pluecker_map, prope, relative_ray
+from curvedray.encoding.relative import absolute_maps, gta, per_token, pluecker_map, prope, ray_map, relative_ray
 from curvedray.radial.interval import RadialInterval
 
-MAP_CHANNELS: dict[CameraMap, int] = {"orientation": 3, "plucker": 6, "pose": 17}
+MAP_CHANNELS: dict[CameraMap, int] = {"plucker": 6, "pose": 17}
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,16 +94,18 @@ ENCODERS: dict[Kind, Callable[[Sight], Encoding]] = {
 def map_channels(config: AdapterConfig) -> int:
     """Channels of the camera map this adapter adds to its input; 0 for none."""
     kind = config.rule.camera_map
-    if kind is None or (kind == "orientation" and not config.orientation):
-        return 0
-    return MAP_CHANNELS[kind]
+    if kind == "orientation":
+        return 3 * config.orientation + 3 * config.ray_map
+    return 0 if kind is None else MAP_CHANNELS[kind]
 
 
 def camera_map(config: AdapterConfig, cameras: Cameras, grid: TokenGrid) -> Float[Tensor, "*b n c"] | None:
-    """Up and latitude, Plücker lines, or pose and lens: what goes through a Linear onto the adapter's input."""
+    """Up, latitude and rays, Plücker lines, or pose and lens: what goes through a Linear onto the adapter's input."""
     kind = config.rule.camera_map if map_channels(config) else None
     if kind == "orientation":
-        return absolute_maps(cameras, grid, form="ucpe" if config.ucpe_conventions else "exact")
+        form: Literal["exact", "ucpe"] = "ucpe" if config.ucpe_conventions else "exact"
+        maps = [absolute_maps(cameras, grid, form=form)] if config.orientation else []
+        return torch.cat([*maps, ray_map(cameras, grid)] if config.ray_map else maps, -1)
     if kind == "plucker":
         return pluecker_map(cameras.relative_to_first(), grid)
     if kind == "pose":

@@ -189,6 +189,12 @@ def pluecker_map(cameras: Cameras, grid: TokenGrid) -> Float[Tensor, "*b n 6"]:
     return torch.where(exists[..., None], line, 0.0)
 
 
+def ray_map(cameras: Cameras, grid: TokenGrid) -> Float[Tensor, "*b n 3"]:
+    """Each token's ray in its own camera's frame: what the lens makes of a pixel, whatever the pose. No ray: zeros."""
+    ray, exists = _first_rays(cameras, grid)
+    return torch.where(exists[..., None], ray, 0.0)
+
+
 def per_token(per_frame: Tensor, grid: TokenGrid, axis: int = -3) -> Tensor:
     """Values per frame, along `axis`, repeated for every token of the frame; poses by default."""
     return per_frame.repeat_interleave(grid.patches, axis)

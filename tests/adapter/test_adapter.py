@@ -13,7 +13,7 @@ from torch import Tensor
 
 from curvedray.adapter.adapter import Adapter
 from curvedray.adapter.branches import RadialHead, bounded_interval
-from curvedray.adapter.config import METHODS
+from curvedray.adapter.config import METHODS, AdapterConfig
 from curvedray.adapter.file import save_adapter
 from curvedray.cameras import Cameras, TokenGrid
 from curvedray.errors import InputError
@@ -144,6 +144,19 @@ def test_the_interval_may_be_a_feature_beside_the_rotation() -> None:
     near, free, far, free_again = outputs
     torch.testing.assert_close(free, free_again, rtol=0, atol=1e-5)
     assert (near - far).abs().max() > 1e-3
+
+
+def test_a_ray_map_tells_the_lens_beside_the_horizon_or_alone() -> None:
+    transformer = tiny_transformer()
+    for orientation in (True, False):
+        adapter = attached("crepe", transformer, woken=True, ray_map=True, orientation=orientation)
+        assert adapter.blocks[0].cam_encoder.in_features == 3 + 3 * orientation
+        with torch.no_grad():
+            wide, narrow = (seen(adapter, transformer, path(fov=fov)) for fov in (120.0, 60.0))
+        assert (wide - narrow).abs().max() > 1e-3
+        adapter.detach()
+    with pytest.raises(InputError, match=r"AdapterConfig.ray_map.*plucker"):
+        AdapterConfig("plucker", ray_map=True)
 
 
 def test_one_camera_for_all_clips_or_one_each() -> None:

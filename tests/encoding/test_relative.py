@@ -16,6 +16,7 @@ from curvedray.encoding.relative import (
     pluecker_map,
     prope,
     ray_frames,
+    ray_map,
     relative_encoding,
 )
 from curvedray.encoding.relative import relative_ray as relray
@@ -127,7 +128,7 @@ def test_batched_cameras_are_cameras_one_by_one():
         for i in range(2):
             one = make(Cameras(lens, both[i]), grid, 16).attention(q[i : i + 1], k[i : i + 1], v[i : i + 1])
             torch.testing.assert_close(whole[i : i + 1], one)
-    for name in (absolute_maps, pluecker_map):
+    for name in (absolute_maps, pluecker_map, ray_map):
         torch.testing.assert_close(name(Cameras(lens, both), grid)[1], name(Cameras(lens, both[1]), grid))
 
 
@@ -140,6 +141,17 @@ def test_a_line_does_not_depend_on_where_along_it_the_camera_stands():
     moved[:, :3, 3] += 3.0 * line[:3]
     torch.testing.assert_close(pluecker_map(Cameras(lens, moved), grid)[4], line)
     assert (line[:3] @ line[3:]).abs() < 1e-12
+
+
+def test_a_ray_map_is_the_lens_and_not_the_pose():
+    grid = TokenGrid(2, 2, 3)
+    lens = Lens.from_fov(torch.tensor(150.0, dtype=torch.float64), 0.8, 48, 32)
+    rays = ray_map(Cameras(lens, poses(2)), grid)
+    torch.testing.assert_close(rays, ray_map(Cameras(lens, poses(2, seed=1)), grid))
+    corner = lens.unproject(torch.tensor([16.0, 16.0], dtype=torch.float64))[0]
+    torch.testing.assert_close(rays[4], corner)  # of the second row and column of patches of 16 pixels
+    narrow = Lens.from_fov(torch.tensor(60.0, dtype=torch.float64), 0.0, 48, 32)
+    assert (ray_map(Cameras(narrow, poses(2)), grid)[..., 2] >= rays[..., 2]).all()  # nearer to the axis
 
 
 def test_a_ray_along_camera_y_still_has_a_frame():
