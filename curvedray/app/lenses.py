@@ -6,11 +6,12 @@ import torch
 
 from curvedray.app.requests import LensAsked
 from curvedray.cameras import Lens
+from curvedray.cameras.lens_table import USUAL_LENS
 from curvedray.cameras.named_lenses import named_lens
 from curvedray.moves.move import plain
 
 WIDEST_PINHOLE = 175.0  # degrees of the family that has names
-USUAL = LensAsked(name="pinhole-70")
+USUAL = LensAsked(name=USUAL_LENS)
 
 
 def lens_of(asked: LensAsked | None, width: int, height: int) -> Lens:

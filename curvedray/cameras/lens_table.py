@@ -13,6 +13,7 @@ class NamedLens:
     about: str
 
 
+USUAL_LENS = "pinhole-70"  # of a move that is made, previewed, blocked out or filmed without one
 LENSES = (
     NamedLens("pinhole-60", 60.0, 0.0, "a normal lens, straight lines straight"),
     NamedLens("pinhole-90", 90.0, 0.0, "a wide lens, straight lines straight"),

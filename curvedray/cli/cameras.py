@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from curvedray.cameras.lens_table import USUAL_LENS
 from curvedray.cli.shared import Options, file_cameras, pixels, reader_options
 from curvedray.errors import InputError, quoted
 
@@ -213,7 +214,7 @@ def _moved(move: str, lens: str | None, frames: int | None, size: str | None, ne
     from curvedray.moves.trajectory import trajectory
 
     width, height = pixels(size) or (832, 480)
-    chosen = named_lens("pinhole-90" if lens is None else lens, width, height)
+    chosen = named_lens(USUAL_LENS if lens is None else lens, width, height)
     return trajectory(move, chosen, 81 if frames is None else frames, near=near)
 
 

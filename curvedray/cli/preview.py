@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from curvedray.cameras.lens_table import USUAL_LENS
 from curvedray.cli.progress import tracked
 from curvedray.cli.shared import Options, file_cameras, pixels, reader_options
 from curvedray.errors import InputError
@@ -92,7 +93,7 @@ def _moved(
         raise InputError("preview", "--move or --camera", "neither")
     image, count = pixels(size) or (832, 480), 81 if frames is None else frames
     check_pixels(count, *image)
-    chosen = named_lens("pinhole-90" if lens is None else lens, *image)
+    chosen = named_lens(USUAL_LENS if lens is None else lens, *image)
     near = scene_near(scene, chosen)
     return trajectory(move, chosen, count, fps=16.0 if fps is None else fps, near=near)
 

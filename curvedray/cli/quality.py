@@ -32,7 +32,8 @@ def quality(
         ),
     ] = None,
     metrics: Annotated[
-        str | None, typer.Option(help="fvd,fvd-c,fid,is,cs-t,cs-i,lpips,vbench or its dimensions. Without it: all.")
+        str | None,
+        typer.Option(help="fvd,fvd-c,fid,is,cs-t,cs-i,lpips,flicker,vbench or its dimensions; else all but flicker."),
     ] = None,
     python: Annotated[
         str, typer.Option(help="The Python of an environment that has the networks' packages.")

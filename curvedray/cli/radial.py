@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from curvedray.cameras.lens_table import USUAL_LENS
 from curvedray.cli.progress import tracked
 from curvedray.cli.shared import Address, EngineKind, Workers, chosen_engine, pixels
 from curvedray.errors import InputError
@@ -32,7 +33,7 @@ def block(
     ] = None,
     file: Annotated[Path | None, typer.Option("--scene", help="A scene as JSON, in place of text.")] = None,
     move: Annotated[str, typer.Option(help='The camera\'s moves: "orbit left 40deg".')] = "static",
-    lens: Annotated[str, typer.Option(help="A lens by name, such as pinhole-70 or fisheye-150.")] = "pinhole-70",
+    lens: Annotated[str, typer.Option(help="A lens by name, such as pinhole-70 or fisheye-150.")] = USUAL_LENS,
     frames: Annotated[int, typer.Option(help="Frames of the video; 17 is the embedded model's, 81 Wan's.")] = 17,
     size: Annotated[str, typer.Option(help="WIDTHxHEIGHT of the map, shaped as the video is.")] = "96x64",
     eye: Annotated[float, typer.Option(help="Metres of the first camera above the ground.")] = 1.5,

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from curvedray.cameras import Cameras, Lens, TokenGrid
+from curvedray.cameras.lens_table import USUAL_LENS
 from curvedray.cameras.named_lenses import named_lens
 from curvedray.errors import InputError
 from curvedray.files import check_writable
 from curvedray.generation.parts import Parts
-from curvedray.generation.shot import DEFAULT_LENS
 from curvedray.inputs import read_json
 from curvedray.models.open import usual_video
 from curvedray.moves.trajectory import fitted_to
@@ -138,4 +138,4 @@ def video_shape(
 def _lens(cameras: Cameras | str, lens: str | None, width: int, height: int) -> Lens:
     if isinstance(cameras, Cameras) and lens is None:
         return cameras.lens
-    return named_lens(lens or DEFAULT_LENS, width, height)
+    return named_lens(lens or USUAL_LENS, width, height)

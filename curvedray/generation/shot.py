@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from curvedray.cameras import Cameras, Lens, TokenGrid
+from curvedray.cameras.lens_table import USUAL_LENS
 from curvedray.cameras.named_lenses import named_lens
 from curvedray.errors import InputError
 from curvedray.generation.notices import notices, understood
@@ -17,7 +18,6 @@ from curvedray.models.interface import VideoModel
 from curvedray.moves.trajectory import fitted_to, trajectory
 from curvedray.radial.map import RadialMap, check_scale
 
-DEFAULT_LENS = "pinhole-70"
 CameraPath = Cameras | str | Tensor | np.ndarray  # cameras, moves in words, or poses (t 4 4), world from camera
 
 
@@ -97,12 +97,12 @@ def cameras_for(
     width, height = grid.cols * grid.stride[2], grid.rows * grid.stride[1]
     wanted = named_lens(lens, width, height) if isinstance(lens, str) else lens
     if isinstance(cameras, str):
-        wanted = (wanted or named_lens(DEFAULT_LENS, width, height)).sized(width, height)
+        wanted = (wanted or named_lens(USUAL_LENS, width, height)).sized(width, height)
         rate = float(model.defaults.fps) if fps is None else fps
         cameras = trajectory(cameras, wanted, grid.video_frames, near=near, fps=rate)
     elif not isinstance(cameras, Cameras):
         poses = torch.as_tensor(cameras, dtype=torch.float32)
-        cameras = Cameras(wanted or named_lens(DEFAULT_LENS, width, height), poses)
+        cameras = Cameras(wanted or named_lens(USUAL_LENS, width, height), poses)
     elif wanted is not None:
         cameras = replace(cameras, lens=wanted)
     if cameras.batch_shape:
