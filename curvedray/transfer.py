@@ -108,19 +108,20 @@ def transfer(
         wanted = trajectory(
             move, path.frame_lens[0], shape.frames, unit="metric", near=map.near, fps=path.fps or video.fps
         )
-        map, share = carried(map, path, _standing_at(wanted, path))
-        path = wanted
+        wanted = _standing_at(wanted, path)
+        map, share = carried(map, path, wanted)
+        path = wanted  # as it stands in the world: the model is told where up is
         notes.add(f"the map covers {share:.0%} of the new camera's view; the rest is the model's")
-    stored = write_radial_map(map, folder / "map.npz")
+    stored = write_radial_map(map, folder / "followed" / "map.npz")  # beside no clip's map, whatever a clip is called
     parts = replace(parts, radial=map, radial_source=Source.of(stored))
     stage(3, 5, "filming")
     recipe = new_recipe(parts, prompt, replace(path.scaled(map.near), fps=float(own.fps)), seed=seed)
-    key = fingerprint(["film", recipe.to_json()])
+    key = fingerprint(["film", output.name, recipe.to_json()])
     if _is_kept(folder, "film", key):
         files = _kept_files(folder, "film")
         reused.append("film")
     else:
-        files = make_video(parts, recipe, output)
+        files = make_video(parts, recipe, output, inputs=[source, *([] if cameras is None else [cameras])])
         _keep(folder, "film", key, files)
     stage(4, 5, "scoring")
     scores, said = _scores(files[0], recipe.shot.cameras, map, teacher, folder / "result")

@@ -47,7 +47,7 @@ def test_the_sources_camera_and_distances_reach_the_new_video(source, parts, tmp
     assert made.files[0] == tmp_path / "out.mp4"
     assert read_video(made.files[-1]).frames.shape[0] == 17
     recipe = read_recipe(made.files[0])
-    used = read_radial_map(tmp_path / "out-stages" / "map.npz")
+    used = read_radial_map(tmp_path / "out-stages" / "followed" / "map.npz")
     assert recipe.radial is not None
     assert recipe.near == pytest.approx(used.near)
     asked = world_clip(2, "val").cameras.relative_to_first().scaled(used.near).world_from_camera
@@ -151,6 +151,34 @@ def test_every_stage_is_used_again_until_what_it_is_made_of_changes(tiny_source,
     assert again(seed=1).reused == ()
 
 
+def test_another_ending_and_a_source_called_map_are_no_reason_to_mistake_one_file_for_another(
+    tiny_source, tiny_parts, tmp_path
+):
+    """`-o out.webm` after `-o out.mp4` wrote nothing, and the source's own map was replaced by the followed one."""
+    cameras = tmp_path / "source-cameras.json"
+    source = tiny_source.rename(tmp_path / "map.mp4")
+    for ending in (".mp4", ".webm"):
+        made = transfer(source, "a cat", tiny_parts, WALL, tmp_path / f"out{ending}", cameras=cameras)
+        assert made.files[0] == tmp_path / f"out{ending}"
+        assert made.files[0].is_file()
+    stages = tmp_path / "out-stages"
+    assert len(read_radial_map(stages / "map.npz").radius) == len(read_video(source).frames)
+    with pytest.raises(InputError, match="an input of this video"):
+        transfer(source, "a cat", tiny_parts, WALL, source, cameras=cameras)
+
+
+def test_a_new_move_begins_as_the_source_stood(tiny_source, tiny_parts, tmp_path):
+    """The map was carried to a tilted camera, and the model was told of a level one."""
+    own = read_cameras(tmp_path / "source-cameras.json")
+    tilt, angle = torch.eye(4), torch.tensor(0.35)
+    tilt[1:3, 1:3] = torch.stack([angle.cos(), -angle.sin(), angle.sin(), angle.cos()]).reshape(2, 2)
+    write_cameras(replace(own, world_from_camera=tilt @ own.world_from_camera), tmp_path / "tilted.json")
+    cameras = tmp_path / "tilted.json"
+    made = transfer(tiny_source, "a cat", tiny_parts, WALL, tmp_path / "out.mp4", cameras=cameras, move="static")
+    told = read_recipe(made.files[0]).shot.cameras.world_from_camera[0, :3, :3]
+    torch.testing.assert_close(told, read_cameras(cameras).world_from_camera[0, :3, :3], atol=1e-4, rtol=0)
+
+
 def test_cameras_of_an_unknown_scale_are_refused_or_scaled(tiny_source, tiny_parts, tmp_path):
     cameras = tmp_path / "poses.json"
     own = read_cameras(tmp_path / "source-cameras.json")
@@ -186,7 +214,7 @@ def test_the_whole_transfer_runs_on_the_wan_path(tiny_source, tiny_parts, tmp_pa
     cameras = tmp_path / "source-cameras.json"
     made = transfer(tiny_source, "a cat", tiny_parts, WALL, tmp_path / "out.mp4", cameras=cameras)
     assert read_video(made.files[0]).frames.shape == (9, 32, 48, 3)
-    map = read_radial_map(tmp_path / "out-stages" / "map.npz")
+    map = read_radial_map(tmp_path / "out-stages" / "followed" / "map.npz")
     rays, _ = footage(0, radial=False).cameras.lens.rays()
     torch.testing.assert_close(map.radius[0], 4 / rays[..., 2], rtol=1e-3, atol=1e-3)
     assert made.scores["abs_rel"] == pytest.approx(0, abs=1e-3)  # the teacher sees the same wall again

@@ -17,14 +17,16 @@ from curvedray.app.maps import block_map, cut, distance_frames
 from curvedray.app.paths import PathMade, path_of, says_metres
 from curvedray.app.requests import FilmAsked
 from curvedray.app.scenes import blocks_near, blocks_of
-from curvedray.app.verdict import verdict_of
+from curvedray.app.verdict import NoJudge, verdict_of
 from curvedray.app.worker_models import WorkerModels, estimator, with_map
 from curvedray.cameras import Cameras
 from curvedray.errors import InputError
-from curvedray.evaluate.estimators import Estimate, choose_estimator
+from curvedray.evaluate.estimators import Estimate, Estimator, choose_estimator
+from curvedray.evaluate.estimators.protocol import estimate_of
+from curvedray.evaluate.scores import Failure
 from curvedray.files import scratch_folder, whole_file
 from curvedray.generation.parts import Parts
-from curvedray.generation.recipe import VideoRecipe, new_recipe
+from curvedray.generation.recipe import RECIPE, VideoRecipe, new_recipe
 from curvedray.generation.sampling import Generated, film
 from curvedray.generation.write import CAMERAS, PICTURES, write_beside, write_film
 from curvedray.media.image import write_png
@@ -81,7 +83,8 @@ def film_take(models: WorkerModels, folder: Path, asked_json: dict[str, Any]) ->
     channel.say("news", doing="drawing", files={"video": VIDEO, "thumbnail": THUMBNAIL})
     channel.say("news", doing="judging", files=_write_rest(plan, made, seen, folder))
     channel.check()
-    channel.say("news", verdict=_judged(plan, made, folder / VIDEO))
+    verdict, notes = _judged(plan, made, folder / VIDEO)
+    channel.say("news", verdict=verdict, notes=notes)
 
 
 def planned(models: WorkerModels, folder: Path, asked: FilmAsked) -> Planned:
@@ -210,7 +213,7 @@ def write_thumbnail(picture: UInt8[Tensor, "h w 3"], path: Path) -> None:
 def _write_rest(plan: Planned, made: Generated, seen: UInt8[Tensor, "t h w 3"], folder: Path) -> dict[str, str]:
     """Everything beside the video, finished before any of it is seen; what there is, by name."""
     stem = Path(VIDEO).stem
-    names = {"recipe": f"{stem}.json", "cameras": stem + CAMERAS, "still": STILL}
+    names = {"recipe": stem + RECIPE, "cameras": stem + CAMERAS, "still": STILL}
     names |= dict(zip(("sheet", "path", "radii"), (stem + ending for ending in PICTURES), strict=True))
     with scratch_folder(folder / VIDEO) as inside:
         write_beside(made, plan.recipe, inside / VIDEO)
@@ -250,15 +253,30 @@ def exact_world(plan: Planned) -> tuple[Scene, Cameras, float] | None:
     return enclosing(scene, cameras), cameras, near
 
 
-def _judged(plan: Planned, made: Generated, video: Path) -> dict[str, Any]:
-    """The recovered path beside the requested one, both in the page's metres."""
-    judge = estimator(choose_estimator([video]))
+def _judged(plan: Planned, made: Generated, video: Path) -> tuple[dict[str, Any], list[str]]:
+    """The recovered path beside the requested one, both in the page's metres, and what is to be noted of that.
+
+    The film is there by now: where no judge can be had, or one refuses, it is unknown whether the camera was obeyed.
+    """
+    name, notes = choose_estimator([video]), list[str]()
+    judge: Estimator | NoJudge = NoJudge(name)
+    try:
+        judge = estimator(name)
+        answer = _recovered(plan, made, judge)
+    except InputError as error:
+        answer = Failure(str(error), "take")
+        notes.append(f"the film is made, but {name} could not judge it")
+    return verdict_of(plan.path.cameras, plan.near, answer, judge).to_json(), notes
+
+
+def _recovered(plan: Planned, made: Generated, judge: Estimator) -> Estimate | Failure:
+    """What a judge recovers, knowing the lens of every frame, in the page's metres."""
     shown = enlarged(made.frames, plan.recipe.shot.settings.zoom).numpy()
-    lens = plan.path.cameras.frame_lens[0].sized(shown.shape[2], shown.shape[1])
-    answer = judge.estimate(shown, lens, "take")
+    lens = plan.path.cameras.lens.sized(shown.shape[2], shown.shape[1])
+    answer = estimate_of(judge, shown, lens, "take")
     truth = exact_world(plan)
-    if truth is not None and isinstance(answer, Estimate) and answer.poses is not None:
-        poses = answer.poses.copy()
-        poses[:, :3, 3] *= plan.near / truth[2]
-        answer = replace(answer, poses=poses)
-    return verdict_of(plan.path.cameras, plan.near, answer, judge).to_json()
+    if truth is None or not isinstance(answer, Estimate) or answer.poses is None:
+        return answer
+    poses = answer.poses.copy()
+    poses[:, :3, 3] *= plan.near / truth[2]
+    return replace(answer, poses=poses)

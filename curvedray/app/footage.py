@@ -19,7 +19,7 @@ from curvedray.evaluate.matching import Job
 from curvedray.evaluate.results import ClipResult
 from curvedray.evaluate.run import score_clip
 from curvedray.formats import write_cameras
-from curvedray.generation.recipe import read_recipe
+from curvedray.generation.recipe import RECIPE, read_recipe
 from curvedray.generation.write import CAMERAS
 from curvedray.media.video import read_video
 from curvedray.transfer import transfer
@@ -116,7 +116,8 @@ def transfer_take(models: WorkerModels, folder: Path, asked_json: dict[str, Any]
     )
     video = read_video(folder / VIDEO)
     write_thumbnail(video.frames[len(video.frames) // 2], folder / THUMBNAIL)
-    files = {"video": VIDEO, "thumbnail": THUMBNAIL, "beside": made.files[-1].name, "recipe": "film.json"}
+    files = {"video": VIDEO, "thumbnail": THUMBNAIL, "beside": made.files[-1].name}
+    files["recipe"] = Path(VIDEO).stem + RECIPE
     files |= {
         "cameras": "film" + CAMERAS,
         "sheet": "film-sheet.png",

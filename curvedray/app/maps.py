@@ -1,6 +1,7 @@
 """Maps of distances that the page hands over or blocks out: kept, shown in colour, cut, and followed by films."""
 
 import io
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from curvedray.errors import InputError
 from curvedray.media.distance_colours import distance_limits, radial_picture
 from curvedray.media.pictures import enlarged
 from curvedray.media.video import ENDINGS, read_video
+from curvedray.models.open import token_stride
 from curvedray.radial.check import check_map, checked
 from curvedray.radial.convert import convert, fitted_distances
 from curvedray.radial.edit import Region, edited
@@ -29,6 +31,7 @@ from curvedray.world.block_map import film_blocks
 MAP = "map.npz"
 SHOWN = 384  # pixels across, about
 MOST_KEPT = 200
+stride_of = cache(token_stride)  # of the few models that there are to choose from; to know it may load one
 
 
 class Maps:
@@ -48,7 +51,7 @@ class Maps:
         made = cut(made, asked.cuts)
         frames, height, width = made.radius.shape
         video = asked if asked.path is None else asked.path
-        grid = TokenGrid.from_video(video.frames, video.height, video.width)
+        grid = TokenGrid.from_video(video.frames, video.height, video.width, stride_of(asked.model))
         lens = lens_of(video.lens, video.width, video.height)
         found = check_map(made, grid, lens)
         name = new_name()

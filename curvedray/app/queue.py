@@ -79,14 +79,15 @@ class TakeQueue:
                 loop.call_soon_threadsafe(self._lost, connection)
 
     def _lost(self, connection: Connection) -> None:
-        """The worker is gone. What it was making is made again, once."""
+        """The worker is gone. What it was making is made again, once, unless nobody wants it any more."""
         if connection is not self.connection or self.leaving:
             return
+        self._end_cancelled()
         self._bury()
         self.deaths.append(time.monotonic())
         take, self.current = self.current, None
         if take is not None:
-            if take.state == "cancelled":
+            if take.is_over:
                 pass
             elif take.attempts < MOST_ATTEMPTS:
                 take.state, take.step, take.doing = "queued", 0, ""
@@ -121,7 +122,13 @@ class TakeQueue:
     def stop(self) -> None:
         """End the worker; what waits goes on when the studio is opened again."""
         self.leaving = True
+        self._end_cancelled()
         self._bury()
+
+    def _end_cancelled(self) -> None:
+        """A worker that ends before it answers a cancel will never say so: the take is over all the same."""
+        if self.cancelling is not None and self.current is not None and not self.current.is_over:
+            self._end(self.current, "cancelled")
 
     # -- what is asked
 

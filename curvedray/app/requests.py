@@ -209,6 +209,7 @@ class MapAsked(Asked):
     near: Annotated[float, Field(ge=1e-3, le=1e4)] | None = None
     grey: GreyAsked | None = None
     cuts: Cuts = []
+    model: Annotated[str, Field(max_length=1000)] = "embedded"  # that will film it: whose tokens the map is checked on
 
     @model_validator(mode="after")
     def _one(self) -> "MapAsked":

@@ -32,7 +32,7 @@ def routes(studio: Studio) -> list[Route]:
         _computed(studio, "/api/scene", requests.SceneLook, lambda s, asked: scene_json(asked)),
         _computed(studio, "/api/check", requests.CheckAsked, _check),
         _computed(studio, "/api/import", requests.ImportAsked, _import),
-        _computed(studio, "/api/map", requests.MapAsked, lambda s, asked: s.maps.make(asked, s.uploads)),
+        _computed(studio, "/api/map", requests.MapAsked, _map),
         _drawn(studio, "/api/picture", requests.PictureAsked, _picture),
         _drawn(studio, "/api/export", requests.ExportAsked, lambda s, asked: exported(asked, s.uploads)),
     ]
@@ -136,6 +136,11 @@ def _keys(studio: Studio, asked: requests.KeysAsked) -> dict:
 def _check(studio: Studio, asked: requests.CheckAsked) -> dict:
     words = clearance(asked.scene, path_of(asked.path, studio.uploads).cameras)
     return {"clear": not words, "words": words}
+
+
+def _map(studio: Studio, asked: requests.MapAsked) -> dict:
+    studio.shelf.check(asked.model, None)
+    return studio.maps.make(asked, studio.uploads)
 
 
 def _picture(studio: Studio, asked: requests.PictureAsked) -> Response:

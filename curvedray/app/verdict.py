@@ -46,8 +46,20 @@ class Verdict:
         return asdict(self)
 
 
+@dataclass(frozen=True)
+class NoJudge:
+    """An estimator that cannot be had, in its place beside its Failure."""
+
+    name: str
+    floor: str = ""
+
+
 def verdict_of(
-    requested: Cameras, near: float, answer: Estimate | Failure, estimator: Estimator, metric: bool | None = None
+    requested: Cameras,
+    near: float,
+    answer: Estimate | Failure,
+    estimator: Estimator | NoJudge,
+    metric: bool | None = None,
 ) -> Verdict:
     """Judge a recovered path against the requested one, in metres; what could not be recovered is said.
 

@@ -172,9 +172,9 @@ def generate(
     from curvedray.formats import read_cameras
     from curvedray.generation.maps import MapForVideo, MapRequest, video_shape
     from curvedray.generation.parts import NO_ADAPTER, load_parts
-    from curvedray.generation.recipe import new_recipe, read_recipe, relocated
+    from curvedray.generation.recipe import RECIPE, new_recipe, read_recipe, relocated
     from curvedray.generation.sampling import cost_of
-    from curvedray.generation.write import Files, check_exact, check_output, make_video
+    from curvedray.generation.write import Files, check_files, check_output, make_video
     from curvedray.models.open import is_embedded, token_stride
 
     where = chosen_engine(engine, address, workers)
@@ -194,11 +194,15 @@ def generate(
     if output is None and not dry_run:
         if again is None:
             raise InputError("-o", "the name of the video to write", "none", "Add -o out.mp4.")
-        output = again.with_suffix(".mp4") if again.suffix.lower() == ".json" else again
+        output = again
+        if again.suffix.lower() == ".json":
+            output = again.with_name(again.name.removesuffix(RECIPE).removesuffix(".json") + ".mp4")
     outputs = [] if output is None else _outputs(output, chosen_seeds)
     asked_for = Files(radii=save_radii, exact=beside_exact)
+    written_out = blocks if blocks is not None and blocks.strip().lower().endswith(".json") else None
+    inputs = [file for file in (camera, radial, adapter, written_out) if file is not None]
     for path in outputs:
-        check_output(path, files=asked_for)
+        check_output(path, files=asked_for, inputs=inputs)
     wanted = None if again is not None else MapRequest.of(radial, radial_meaning, radial_scale, blocks)
     made_map = None
     loading: dict[str, Any] = {"device": device, "offload": offload, "tiling": tiling, "any_weights": any_weights}
@@ -209,6 +213,7 @@ def generate(
             | {"--steps": steps, "--guidance": guidance, "--camera-guidance": camera_guidance, "--shift": shift}
             | {"--drop-text": drop_text, "--sampler": sampler, "--frames": frames, "--size": size, "--zoom": zoom}
             | {"--fps": fps, "--seed": seed, "--seeds": seeds, "--radial-sigma": radial_sigma, "--blocks": blocks}
+            | {"--dtype": None if dtype == "auto" else dtype}
             | {"--map-guidance": map_guidance, "--radial-meaning": radial_meaning, "--radial-scale": radial_scale}
         )
         recipe = relocated(read_recipe(again), adapter, None if radial is None else str(radial))
@@ -230,7 +235,7 @@ def generate(
         else:
             shape, rate = video_shape(model or "", frames, height, width, fps)
             made_map = MapForVideo.make(
-                wanted, path_given, lens, shape, loading["near"], rate, output, token_stride(model or "")
+                wanted, path_given, lens, shape, loading["near"], rate, output, token_stride(model or ""), inputs
             )
             for note in made_map.notes:
                 console.print(quoted(note), markup=False)
@@ -260,8 +265,7 @@ def generate(
         )
         recipes = [with_seed(first, number) for number in chosen_seeds]
     settings = recipes[0].shot.settings
-    if beside_exact:
-        check_exact(parts.model.name, recipes[0].shot.prompt)
+    check_files(parts, recipes[0], asked_for)
     if not parts.model.name:
         console.print(EMBEDDED, markup=False)
     for notice in recipes[0].shot.notices:
@@ -275,7 +279,7 @@ def generate(
         written: list[Path] = []
         if not dry_run:
             with progress_bar("denoising") as tick:
-                written = make_video(parts, recipe, outputs[number], tick=tick, files=asked_for)
+                written = make_video(parts, recipe, outputs[number], tick=tick, files=asked_for, inputs=inputs)
             if made_map is not None and number == 0:
                 written += made_map.keep()
             if not as_json:

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from curvedray.world.blocks import Block
 
 MapFile = Annotated[Path, typer.Argument(help="A map: .npz with `radius` in metres (frames, height, width), or .npy.")]
+Rate = Annotated[
+    float,
+    typer.Option("--fps", help="Frames per second, for moves in seconds; 8 is the embedded model's, 16 Wan2.1's."),
+]
+EMBEDDED_FPS = 8.0
 
 
 def register(app: typer.Typer) -> None:
@@ -36,6 +41,7 @@ def block(
     lens: Annotated[str, typer.Option(help="A lens by name, such as pinhole-70 or fisheye-150.")] = USUAL_LENS,
     frames: Annotated[int, typer.Option(help="Frames of the video; 17 is the embedded model's, 81 Wan's.")] = 17,
     size: Annotated[str, typer.Option(help="WIDTHxHEIGHT of the map, shaped as the video is.")] = "96x64",
+    fps: Rate = EMBEDDED_FPS,
     eye: Annotated[float, typer.Option(help="Metres of the first camera above the ground.")] = 1.5,
     preview: Annotated[Path | None, typer.Option(help="Also write a video: the scene in grey beside its map.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was understood as JSON.")] = False,
@@ -54,10 +60,12 @@ def block(
     blocks = _blocks(scene, file)
     width, height = pixels(size) or (96, 64)
     image = named_lens(lens, width, height)
-    made = film_blocks(blocks, move, image, frames, eye, progress=lambda work: tracked(work, "casting rays", frames))
+    made = film_blocks(
+        blocks, move, image, frames, eye, fps=fps, progress=lambda work: tracked(work, "casting rays", frames)
+    )
     write_radial_map(made.map, output)
     if preview is not None:
-        write_video(made.preview(), preview, made.cameras.fps or 16.0)
+        write_video(made.preview(), preview, made.cameras.fps or fps)
     if as_json:
         found = {"blocks": blocks_to_json(blocks), "near": made.map.near, "valid": made.map.valid.float().mean().item()}
         typer.echo(json.dumps(found | {"map": str(output)}, indent=2))
@@ -81,6 +89,7 @@ def convert(
     near: Annotated[float | None, typer.Option(help="Near distance in metres (5th percentile).")] = None,
     channel: Annotated[str | None, typer.Option(help="An EXR's channel, where several could be meant.")] = None,
     move: Annotated[str | None, typer.Option(help="The camera's moves, for a point cloud.")] = None,
+    fps: Rate = EMBEDDED_FPS,
     to: Annotated[str | None, typer.Option(help="exr or png: write frames into a folder instead.")] = None,
 ) -> None:
     """Turn depth of other programs into a map, or a map into EXR, 16-bit PNG or a point cloud (.ply)."""
@@ -98,6 +107,7 @@ def convert(
         raise InputError("--lens", "the lens, to place the points", "none", "Add --lens, and --move if it moves.")
     own = source.suffix.lower() == ".npz" and meaning is None
     if own:
+        _check_as_it_is(size, frames, scale, channel)
         found = read_radial_map(source, near)
     else:
         if meaning not in ("radius", "z"):
@@ -119,7 +129,7 @@ def convert(
         assert lens is not None, "checked before any work"
         _, height, width = found.radius.shape
         sized = named_lens(lens, width, height)
-        cameras = trajectory(move or "static", sized, len(found.radius), unit="metric", near=found.near)
+        cameras = trajectory(move or "static", sized, len(found.radius), unit="metric", near=found.near, fps=fps)
         written = [write_ply(found, cameras, output)]
     else:
         written = [write_radial_map(found, output)]
@@ -209,18 +219,23 @@ def show(
 def check(
     map_file: MapFile,
     lens: Annotated[str | None, typer.Option(help="The video's lens by name: distances without a ray clash.")] = None,
-    frames: Annotated[int, typer.Option(help="Frames of the video.")] = 17,
-    size: Annotated[str, typer.Option(help="WIDTHxHEIGHT of the video.")] = "96x64",
+    model: Annotated[
+        str, typer.Option(help="A Wan folder or hub id, whose tokens see the map; without it, the embedded model.")
+    ] = "",
+    frames: Annotated[int | None, typer.Option(help="Frames of the video; else the model's own.")] = None,
+    size: Annotated[str | None, typer.Option(help="WIDTHxHEIGHT of the video; else the model's own.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
     """Say what the tokens will see of a map, and what is odd about it. Exits with 1 if anything is."""
     from curvedray.cameras import TokenGrid
     from curvedray.cameras.named_lenses import named_lens
+    from curvedray.models.open import token_stride, usual_shape
     from curvedray.radial.check import check_map
     from curvedray.radial.map import read_radial_map
 
-    width, height = pixels(size) or (96, 64)
-    grid = TokenGrid.from_video(frames, height, width)
+    count, tall, wide = usual_shape(model)
+    width, height = pixels(size) or (wide, tall)
+    grid = TokenGrid.from_video(count if frames is None else frames, height, width, token_stride(model))
     found = check_map(read_radial_map(map_file), grid, None if lens is None else named_lens(lens, width, height))
     if as_json:
         typer.echo(json.dumps(found.to_json(), indent=2))
@@ -250,6 +265,19 @@ def edit(
     changed, count = edited(read_radial_map(map_file), region, push=push, scale=scale, cut=cut, paste=other)
     write_radial_map(changed, output)
     typer.echo(f"{count} distances changed; {_says(changed)}\nwrote {output}")
+
+
+def _check_as_it_is(size: str | None, frames: int | None, scale: str, channel: str | None) -> None:
+    """A map of ours is taken as it is: what would read it otherwise is refused, rather than not done."""
+    from curvedray.radial.convert import metres_per_unit
+
+    given = {"--size": size, "--frames": frames, "--scale": None if metres_per_unit(scale) == 1.0 else scale}
+    for name, value in given.items():
+        if value is not None:
+            fix = "Say --meaning radius to read it as numbers, which are cropped, resized and scaled."
+            raise InputError(name, "none, as a map is taken as it is", value, fix)
+    if channel is not None:
+        raise InputError("--channel", "none, as a map has no channels", channel, "Leave it out: it is an EXR's.")
 
 
 def _blocks(text: str | None, file: Path | None) -> "list[Block]":

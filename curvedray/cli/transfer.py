@@ -47,12 +47,12 @@ def transfer(
     from curvedray.inputs import input_file, is_file
     from curvedray.transfer import transfer as run
 
-    input_file(source, "a video")
-    check_output(output)
     if cameras is not None and estimate is not None:
         raise InputError("cameras", "--cameras or --estimate", "both")
     beside = source.with_name(f"{source.stem}-cameras.json")
     cameras = beside if cameras is None and estimate is None and is_file(beside) else cameras
+    input_file(source, "a video")
+    check_output(output, inputs=[source, *([] if cameras is None else [cameras])])
     engine = make_teacher(teacher, accept_noncommercial=accept_noncommercial, weights=weights)
     judge = None if estimate is None else make_estimator(estimate)
     parts = load_parts(model, adapter)

@@ -16,13 +16,15 @@ import torch
 
 from curvedray.adapter.cost import Cost
 from curvedray.cameras import Cameras, Lens
+from curvedray.cameras.lens_table import USUAL_LENS
+from curvedray.cameras.named_lenses import named_lens
 from curvedray.engine import HERE, Engine, model_opener, run_jobs
 from curvedray.errors import InputError
 from curvedray.formats.panshot import request_cameras
 from curvedray.formats.read import read_cameras
 from curvedray.formats.source import Given
 from curvedray.generation.parts import Parts, Source, load_parts
-from curvedray.generation.recipe import VideoRecipe, new_recipe, read_recipe
+from curvedray.generation.recipe import RECIPE, VideoRecipe, new_recipe, read_recipe
 from curvedray.generation.requests import VideoRequest
 from curvedray.generation.sampling import cost_of
 from curvedray.generation.write import CAMERAS, RADII, USUAL, Files, make_video
@@ -78,7 +80,7 @@ class OpenCrew:
     def recipe(self, request: VideoRequest) -> tuple[Parts, VideoRecipe]:
         """A request with everything resolved; what it has wrong is refused by its name."""
         path = self._path(request)
-        near = request.near if request.x_fov is None else None  # PanShot's has divided its poses by it
+        near = None if is_panshots(request) else request.near  # PanShot's has divided its poses by it
         arbitrary = isinstance(path, Cameras) and path.unit == "arbitrary"
         parts = self.parts(request.radial, None if arbitrary else near)
         recipe = new_recipe(
@@ -100,15 +102,27 @@ class OpenCrew:
             if request.x_fov is not None:
                 raise InputError("x_fov", "a lens for a camera file", "one without", "Name a lens for moves: lens.")
             return request.move or "static"
-        if request.x_fov is None or request.xi is None:
-            return read_cameras(request.camera, lens=request.lens)
         own = usual_shape(self.crew.model)
         width, height = request.width or own[2], request.height or own[1]
-        fov, xi = torch.tensor([request.x_fov, request.xi], dtype=torch.float64)
-        lens = Lens.from_fov(fov, xi, width, height)
+        lens: Lens | str | None = request.lens
+        if request.x_fov is not None and request.xi is not None:
+            fov, xi = torch.tensor([request.x_fov, request.xi], dtype=torch.float64)
+            lens = Lens.from_fov(fov, xi, width, height)
+        if not is_panshots(request):
+            return read_cameras(request.camera, lens=lens)
+        lens = named_lens(lens or USUAL_LENS, width, height) if not isinstance(lens, Lens) else lens
         said: dict[str, Any] = {"near_depth": request.near, "near_depths": request.near_depths}
         said |= {"zero_yaw": bool(request.zero_yaw), "traj_normalization": request.traj_normalization}
         return request_cameras(Path(request.camera), Given(lens, (width, height)), **said).to(torch.float32)
+
+
+def is_panshots(request: VideoRequest) -> bool:
+    """Whether its camera file is read as PanShot's or RealEstate10K's poses, with what a request says of them."""
+    if request.camera is None:
+        return False
+    said = {".npy": (request.near_depths, request.zero_yaw), ".txt": (request.traj_normalization,)}
+    about = said.get(Path(request.camera).suffix.lower())
+    return about is not None and any(one is not None for one in (request.x_fov, *about))
 
 
 def film_requests(
@@ -147,7 +161,8 @@ def film_once(request: VideoRequest, crew: OpenCrew, folder: Path, files: Files 
     resumed = is_filmed(video, recipe, files)
     if not resumed:
         try:
-            make_video(parts, recipe, video, files=files)
+            inputs = [file for file in (request.camera, request.radial) if file is not None]
+            make_video(parts, recipe, video, files=files, inputs=inputs)
         except InputError as error:  # a map that does not fit, numbers that run away: the rest goes on
             return Filmed(request.file, "", failure=str(error))
     seconds = round(time.monotonic() - began, 2)
@@ -160,12 +175,20 @@ def is_filmed(video: Path, recipe: VideoRecipe, files: Files = USUAL) -> bool:
     beside = [CAMERAS, RADII] if files.radii else [CAMERAS]
     if not (video.is_file() and all(video.with_name(video.stem + name).is_file() for name in beside)):
         return False
-    wanted = json.dumps(recipe.to_json(), sort_keys=True)
+    wanted = _decides(recipe)
     try:
-        stored = [read_recipe(path).to_json() for path in (video, video.with_suffix(".json"))]
+        stored = [_decides(read_recipe(path)) for path in (video, video.with_name(video.stem + RECIPE))]
     except InputError:
         return False
-    return all(json.dumps(one, sort_keys=True) == wanted for one in stored)
+    return all(one == wanted for one in stored)
+
+
+def _decides(recipe: VideoRecipe) -> str:
+    """What of a recipe decides a video: the contents of its files, however their paths are spelled."""
+    record = recipe.to_json() | {"model": ""}  # its weights are in `base`
+    for part in ("adapter", "radial"):
+        record[part] = record[part] and record[part] | {"path": ""}
+    return json.dumps(record, sort_keys=True)
 
 
 def cost_of_requests(requests: Sequence[VideoRequest], crew: OpenCrew) -> Cost | None:

@@ -1,7 +1,7 @@
 """Whatever a user has of distances, as a map for a video: a map, depth of other programs, blocks in words."""
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,9 +11,10 @@ from curvedray.cameras.named_lenses import named_lens
 from curvedray.errors import InputError
 from curvedray.files import check_writable
 from curvedray.generation.parts import Parts
+from curvedray.generation.write import check_no_input
 from curvedray.inputs import read_json
 from curvedray.models.open import usual_video
-from curvedray.moves.trajectory import fitted_to
+from curvedray.moves.trajectory import fitted_to, trajectory
 from curvedray.radial.check import check_map, checked
 from curvedray.radial.convert import Converted, convert
 from curvedray.radial.map import RadialMap, read_radial_map, write_radial_map
@@ -70,10 +71,12 @@ class MapRequest:
         seen = _lens(cameras, lens, width, height)
         if self.blocks:
             path = cameras if isinstance(cameras, str) else replace(cameras, lens=seen)
-            return Converted(film_blocks(list(self.blocks), path, seen, frames, fps=fps).map, ())
+            return Converted(film_blocks(list(self.blocks), path, seen, frames, fps=fps, near=near).map, ())
         assert self.path is not None
         if self.is_own_file:
             return Converted(checked(read_radial_map(self.path, near), self.path), ())
+        if isinstance(cameras, str):  # a move may zoom
+            seen = trajectory(cameras, seen, frames, near=near or 1.0, fps=fps).lens
         options = {"scale": self.scale or "m", "lens": seen, "near": near, "size": (width, height)}
         found = convert(self.path, self.meaning or "", **options)  # type: ignore[arg-type]
         return replace(found, map=checked(found.map, self.path))
@@ -99,6 +102,7 @@ class MapForVideo:
         fps: float,
         output: Path | None,
         stride: tuple[int, int, int],
+        inputs: Collection[str | Path] = (),
     ) -> "MapForVideo":
         """Read or make it, and refuse what does not fit, before a model is loaded; what is odd about it is noted."""
         found = wanted.made(cameras, lens, shape, near, fps)
@@ -110,6 +114,7 @@ class MapForVideo:
         if wanted.is_own_file and wanted.path is not None:
             return cls(found.map, wanted.path, False, notes)
         beside = Path("map.npz") if output is None else output.with_name(f"{output.stem}-map.npz")
+        check_no_input(beside, inputs)
         check_writable(beside)
         return cls(found.map, beside, True, notes)
 

@@ -1,5 +1,8 @@
 """What to say before filming: how a prompt was understood, and what the model was never trained for."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import torch
 
 from curvedray.cameras import Cameras
@@ -45,6 +48,28 @@ def notices(model: VideoModel, settings: Settings, cameras: Cameras) -> list[str
     if travel > TRAINED_ON.travel:
         found.append(f"a camera that goes {travel:.1f} near distances far (trained: up to {TRAINED_ON.travel:g})")
     return [f"outside what the embedded model was trained for: {'; '.join(found)}"] if found else []
+
+
+def without_effect(
+    settings: Settings, given: Mapping[str, Any], negative: str | None, has_adapter: bool, has_map: bool
+) -> list[str]:
+    """What was asked for and does nothing beside the rest; `given` are the settings that somebody named."""
+    named = {name for name, value in given.items() if value is not None}
+    idle = {
+        "radial_sigma": "radial_sigma" in named and not has_map,
+        "drop_text": bool(given.get("drop_text")) and settings.camera_guidance == 1,
+        "negative": bool(negative) and not settings.needs_negative,
+        "camera_guidance": "camera_guidance" in named
+        and settings.camera_guidance != 1
+        and not settings.guides_camera(has_adapter),
+    }
+    why = {
+        "radial_sigma": "there is no map of distances",
+        "drop_text": "camera guidance is 1",
+        "negative": "nothing guides away from it (guidance is 1)",
+        "camera_guidance": "there is no adapter",
+    }
+    return [f"{name} has no effect: {why[name]}" for name, holds in idle.items() if holds]
 
 
 def _within(values: torch.Tensor, bounds: tuple[float, float], slack: float) -> bool:

@@ -8,6 +8,7 @@ from curvedray.cameras import Lens
 from curvedray.configs import config_of
 from curvedray.errors import InputError
 from curvedray.formats import cameras_from_json, cameras_to_json
+from curvedray.generation.notices import without_effect
 from curvedray.generation.parts import Parts, Source
 from curvedray.generation.settings import Settings, check_near
 from curvedray.generation.shot import CameraPath, Shot, near_of
@@ -16,6 +17,7 @@ from curvedray.media.video import read_notes
 from curvedray.models.interface import BaseIdentity
 
 FORMAT = 1
+RECIPE = "-recipe.json"  # beside NAME.mp4; not NAME.json, which is what people call the cameras they film it with
 WORDS = ("prompt", "negative", "model", "dtype")
 SINCE_THEN = ("near",)  # that recipes of the first videos did not have
 
@@ -79,7 +81,7 @@ def read_recipe(path: str | Path) -> VideoRecipe:
         return VideoRecipe.from_json(stored.get("recipe") if isinstance(stored, dict) else None, str(path))
     note = read_notes(path).get("recipe")
     if note is None:
-        fix = f"Try the JSON beside it: --again {path.with_suffix('.json')}."
+        fix = f"Try the JSON beside it: --again {path.with_name(path.stem + RECIPE)}."
         raise InputError(str(path), "a video with its recipe inside", "one without", fix)
     return VideoRecipe.from_json(parsed_json(note, str(path), "a recipe"), str(path))
 
@@ -100,6 +102,8 @@ def new_recipe(
     model = parts.model
     near = near_of(cameras, near, parts.radial)
     shot = Shot.of(model, prompt, cameras, lens=lens, negative=negative, near=near, fps=fps, fit=fit, **settings)
+    idle = without_effect(shot.settings, settings, negative, parts.adapter is not None, parts.radial is not None)
+    shot = replace(shot, notices=(*shot.notices, *idle))
     dtype = str(next(model.transformer.parameters()).dtype).removeprefix("torch.")
     sources = (parts.adapter_source, parts.radial_source)
     return VideoRecipe(

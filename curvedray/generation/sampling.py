@@ -80,7 +80,8 @@ def film(parts: Parts, shot: Shot, callback: Callback | None = None, given: Give
 def cost_of(parts: Parts, shot: Shot) -> Cost:
     """What filming a shot takes, known before it starts."""
     settings = shot.settings
-    return generation_cost(parts.model, parts.adapter, shot.grid(parts.model), settings.steps, settings.passes)
+    passes = settings.passes(parts.adapter is not None)
+    return generation_cost(parts.model, parts.adapter, shot.grid(parts.model), settings.steps, passes)
 
 
 @torch.no_grad()
@@ -126,8 +127,8 @@ def guided_velocity(
         if g != 1:
             assert negative is not None, "guidance has a negative prompt"
             out = out + (g - 1) * (wanted - model.velocity(x, level, negative))
-        if c != 1 and adapter is not None:
-            with adapter.disabled():
+        if settings.guides_camera(adapter is not None):
+            with nullcontext() if adapter is None else adapter.disabled():
                 off = model.velocity(x, level, text if negative is None or not settings.drop_text else negative)
             out = out + (c - 1) * (wanted - off)
         if m != 1 and adapter is not None:

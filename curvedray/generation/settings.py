@@ -60,10 +60,14 @@ class Settings:
         ]
         check_laws(self, laws)
 
-    @property
-    def passes(self) -> int:
+    def guides_camera(self, has_adapter: bool) -> bool:
+        """Whether there is a pass without the camera. Without an adapter it may still be one without the text."""
+        return self.camera_guidance != 1 and (has_adapter or self.drop_text)
+
+    def passes(self, has_adapter: bool = True) -> int:
         """Calls of the transformer per step: one, and one more for each kind of guidance."""
-        return 1 + sum(scale != 1 for scale in (self.guidance, self.camera_guidance, self.map_guidance))
+        guides_map = self.map_guidance != 1 and has_adapter
+        return 1 + (self.guidance != 1) + self.guides_camera(has_adapter) + guides_map
 
     @property
     def needs_negative(self) -> bool:

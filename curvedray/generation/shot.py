@@ -73,12 +73,17 @@ def near_of(cameras: CameraPath, near: float | None, map: RadialMap | None) -> f
     Poses of an unknown scale beside a map need their own; training refuses them likewise. None is ignored.
     """
     check_near(near)
-    if map is None:
-        return near
     unit = "near" if isinstance(cameras, str) else cameras.unit if isinstance(cameras, Cameras) else "arbitrary"
-    if unit == "arbitrary":
+    if map is None:
+        if isinstance(cameras, Cameras) and unit == "near" and near is not None:
+            raise InputError("near", "none, as the cameras are in near distances already", f"{near:g}")
+        return near
+    if unit == "arbitrary" and map.unit != "cameras":
         check_scale("cameras", unit, near, map)
-        return map.near if map.unit == "cameras" and near is None else near
+        return near
+    if unit == "metric" and map.unit == "cameras":
+        fix = "Give the map the cameras that it was triangulated between, or a map in metres."
+        raise InputError("cameras", "those of the map, in whose unit its distances are", "others, in metres", fix)
     if near is not None and not math.isclose(near, map.near, rel_tol=1e-6):
         raise InputError("near", f"the map's own, {map.near:g} m", f"{near:g}", "Read the map with this near instead.")
     return map.near

@@ -3,7 +3,7 @@
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -18,14 +18,14 @@ from curvedray.errors import InputError
 from curvedray.files import check_writable, named_file, scratch_folder
 from curvedray.formats import write_cameras
 from curvedray.generation.parts import Parts
-from curvedray.generation.recipe import VideoRecipe
+from curvedray.generation.recipe import RECIPE, VideoRecipe
 from curvedray.generation.sampling import Generated, film
 from curvedray.generation.settings import Settings
 from curvedray.inputs import MB, megabytes
 from curvedray.media.distance_colours import distance_limits, radial_picture, with_scale
 from curvedray.media.image import write_png
 from curvedray.media.pictures import PathPlot, contact_sheet, enlarged
-from curvedray.media.video import CRF, write_video
+from curvedray.media.video import CRF, frame_rate, write_video
 from curvedray.models.interface import VideoModel
 from curvedray.models.open import is_embedded
 from curvedray.radial.interval import RadialInterval
@@ -52,7 +52,7 @@ class Files:
 
     def beside(self, path: Path) -> list[Path]:
         """All of them but the video itself."""
-        endings = [".json", CAMERAS, *(PICTURES if self.pictures else ()), *([RADII] if self.radii else ())]
+        endings = [RECIPE, CAMERAS, *(PICTURES if self.pictures else ()), *([RADII] if self.radii else ())]
         endings += [EXACT + path.suffix] if self.exact else []
         return [path.with_name(path.stem + ending) for ending in endings]
 
@@ -60,10 +60,14 @@ class Files:
 USUAL = Files()
 
 
-def check_output(path: str | Path, settings: Settings | None = None, files: Files = USUAL) -> Path:
-    """A path whose ending, folder, neighbours and disk take a video, known before any work is done for it."""
+def check_output(
+    path: str | Path, settings: Settings | None = None, files: Files = USUAL, inputs: Collection[str | Path] = ()
+) -> Path:
+    """A path whose ending, folder, neighbours and disk take a video, known before any work is done for it. None of the
+    files that are written may be one of the video's own inputs."""
     path = named_file(path, ENDINGS)
     for file in (path, *files.beside(path)):
+        check_no_input(file, inputs)
         check_writable(file)
     if settings is not None:
         # Encoded frames take a hundredth of their raw size to a quarter; pictures a few hundred kilobytes.
@@ -76,11 +80,26 @@ def check_output(path: str | Path, settings: Settings | None = None, files: File
     return path
 
 
+def check_no_input(file: Path, inputs: Collection[str | Path]) -> None:
+    """Refuse to write over what is read."""
+    if file.resolve() in {Path(one).resolve() for one in inputs}:
+        raise InputError(str(file), "a file to write", "an input of this video", "Choose another name with -o.")
+
+
 def check_exact(model: str, prompt: str) -> None:
     """Refuse what cannot be rendered exactly: another model's scenes, a caption that leaves something open."""
     if not is_embedded(model):
         raise InputError("--beside-exact", "the embedded model, whose scenes can be rendered", model)
     describe_caption(prompt)
+
+
+def check_files(parts: Parts, recipe: VideoRecipe, files: Files) -> None:
+    """Refuse what could not be written of a video, before it is made."""
+    frame_rate(recipe.shot.cameras.fps or float(parts.model.defaults.fps))
+    if files.exact:
+        check_exact(parts.model.name, recipe.shot.prompt)
+    if files.radii and (parts.adapter is None or not parts.adapter.config.rule.predicts_radius):
+        raise InputError("--save-radii", "an adapter that predicts radii", "none")
 
 
 def make_video(
@@ -90,11 +109,12 @@ def make_video(
     *,
     tick: Tick | None = None,
     files: Files = USUAL,
+    inputs: Collection[str | Path] = (),
 ) -> list[Path]:
-    """Generate and write everything, whole or not at all; the files written, the video first."""
-    path = check_output(path, recipe.shot.settings, files)
-    if files.exact:
-        check_exact(parts.model.name, recipe.shot.prompt)
+    """Generate and write everything, whole or not at all; the files written, the video first. `inputs` are files that
+    it was asked for with, which are never written over."""
+    path = check_output(path, recipe.shot.settings, files, inputs)
+    check_files(parts, recipe, files)
     if parts.base != recipe.base:
         fix = "Load the model the recipe names."
         raise InputError("model", f"the one of the recipe ({recipe.base.weights})", "another", fix)
@@ -103,7 +123,8 @@ def make_video(
 
 
 def write_all(made: Generated, recipe: VideoRecipe, path: Path, files: Files) -> list[Path]:
-    """Every file is finished in a folder of its own before any takes its place."""
+    """Every file is finished in a folder of its own before any takes its place, the recipe the last: it says that all
+    are there."""
     with scratch_folder(path) as inside:
         write_film(made, recipe, inside / path.name, files.crf)
         write_beside(made, recipe, inside / path.name, pictures=files.pictures)
@@ -113,7 +134,8 @@ def write_all(made: Generated, recipe: VideoRecipe, path: Path, files: Files) ->
             write_video(both, inside / f"{path.stem}{EXACT}{path.suffix}", made.fps)
         if files.radii:
             write_radii(made, recipe.near, inside / (path.stem + RADII))
-        names = sorted((file.name for file in inside.iterdir()), key=lambda name: (name != path.name, name))
+        names = [file.name for file in inside.iterdir()]
+        names.sort(key=lambda name: (name != path.name, name.endswith(RECIPE), name))
         for name in names:
             os.replace(inside / name, path.parent / name)
     return [path.parent / name for name in names]
@@ -128,7 +150,7 @@ def write_film(made: Generated, recipe: VideoRecipe, path: Path, crf: int = CRF)
 def write_beside(made: Generated, recipe: VideoRecipe, path: Path, pictures: bool = True) -> None:
     """What goes beside a video: its recipe as JSON, its cameras, pictures of it, its path and its radii."""
     beside = {"recipe": recipe.to_json(), "cost": asdict(made.cost)}
-    path.with_suffix(".json").write_text(json.dumps(beside, indent=1, sort_keys=True) + "\n")
+    path.with_name(path.stem + RECIPE).write_text(json.dumps(beside, indent=1, sort_keys=True) + "\n")
     write_cameras(made.cameras, path.with_name(path.stem + CAMERAS), "curvedray")
     if pictures:
         _write_pictures(made, recipe.shot.settings.zoom, path.parent, path.stem)

@@ -79,7 +79,7 @@ def check_size(width: int, height: int) -> None:
 
 
 def _write(frames: Tensor, planar: bool, path: Path, fps: float, comment: str, crf: int, preset: str) -> Path:
-    rate = _rate(fps)
+    rate = frame_rate(fps)
     check_size(frames.shape[2], frames.shape[1] * 2 // 3 if planar else frames.shape[1])
     with whole_file(path) as temporary:
         try:
@@ -133,9 +133,10 @@ def read_video(path: str | Path, limit: int = LARGEST_DECODED) -> Video:
         fps, comment = float(stream.average_rate or stream.guessed_rate or 1), _stored_comment(container)
         for frame in container.decode(stream):
             _check_decoded(path, frame.width, frame.height, len(frames) + 1, limit)
-            if frames and (frame.height, frame.width) != frames[0].shape[:2]:
+            picture = upright(frame)
+            if frames and picture.shape != frames[0].shape:
                 raise InputError(str(path), "frames of one size", "frames of several sizes")
-            frames.append(torch.from_numpy(frame.to_ndarray(format="rgb24")))
+            frames.append(picture)
     if not frames:
         raise InputError(str(path), "at least one frame", "none that can be decoded", "Is the file complete?")
     stacked = torch.empty(len(frames), *frames[0].shape, dtype=torch.uint8)
@@ -165,6 +166,18 @@ def opened_video(path: str | Path) -> Iterator[Any]:
             yield container
 
 
+def upright(frame: Any) -> UInt8[Tensor, "h w 3"]:
+    """A decoded frame as it is to be shown: phones store what they film sideways, and say so beside it."""
+    picture = torch.from_numpy(frame.to_ndarray(format="rgb24"))
+    turns = quarter_turns(frame)
+    return torch.rot90(picture, turns).contiguous() if turns else picture
+
+
+def quarter_turns(frame: Any) -> int:
+    """How often a decoded frame is to be turned left by 90 degrees, 0 to 3."""
+    return round(getattr(frame, "rotation", 0) / 90) % 4  # the oldest PyAV that we take does not tell
+
+
 def _check_decoded(path: str | Path, width: int, height: int, frames: int, limit: int) -> None:
     if max(width, height) > LONGEST_SIDE:
         raise InputError(str(path), f"frames of at most {LONGEST_SIDE} pixels per side", f"{width}x{height}")
@@ -191,7 +204,7 @@ def write_gif(
     path = named_file(path, (".gif",))
     check_frames(frames)
     # GIF counts in hundredths of a second, and browsers slow down anything under two of them.
-    duration = max(2, round(100 / float(_rate(fps)))) * 10
+    duration = max(2, round(100 / float(frame_rate(fps)))) * 10
     pictures = [Image.fromarray(frame.numpy()) for frame in frames.cpu().contiguous()]
     # The palette is chosen from a strip of frames spread over the clip.
     chosen = frames[:: math.ceil(len(frames) / 16)].cpu()
@@ -215,7 +228,8 @@ def check_frames(frames: Tensor) -> None:
         raise InputError("frames", "at least one frame of at least one pixel", tuple(frames.shape))
 
 
-def _rate(fps: float) -> Fraction:
+def frame_rate(fps: float) -> Fraction:
+    """A rate that a video can have."""
     if not (math.isfinite(fps) and 0.01 <= fps <= 1000):
         raise InputError("fps", "frames per second, 0.01 to 1000", fps)
     return Fraction(fps).limit_denominator(1001)

@@ -19,6 +19,7 @@ from curvedray.errors import InputError
 from curvedray.files import whole_file
 from curvedray.generation.filming import Crew, Filmed, film_requests
 from curvedray.generation.parts import NO_ADAPTER
+from curvedray.generation.recipe import RECIPE
 from curvedray.generation.requests import VideoRequest
 from curvedray.generation.write import RADII, Files
 from curvedray.inputs import read_arrays
@@ -31,7 +32,7 @@ from curvedray.paper.teachers import taught
 from curvedray.radial.interval import TEACHER_SIGMA
 from curvedray.radial.map import RadialMap, write_radial_map
 
-FILMING = 2  # raised when what is filmed changes, so that old videos are not taken for new ones
+FILMING = 3  # raised when what is filmed changes, so that old videos are not taken for new ones
 REQUESTS = "requests.jsonl"
 
 
@@ -43,7 +44,7 @@ def film_row(setting: Setting, name: str, row: Row, weights: Path | None, tests:
     settings = setting.filming | dict(row.filming)
     made_of = [FILMING, weights_key(weights), setting.model_key, tests.key, settings, row.map, row.sigma]
     folder = setting.folder("videos", key_of(made_of))
-    todo = [clip for clip in tests.clips if not (folder / f"{clip.id}.json").is_file()]  # the last of a video's files
+    todo = [clip for clip in tests.clips if not (folder / (clip.id + RECIPE)).is_file()]  # the last of a video's files
     if not todo:
         return folder
     hears.say(f"{name}: filming {len(todo)} clips")

@@ -16,9 +16,9 @@ from torch import Tensor
 from curvedray.cameras import Cameras, Lens
 from curvedray.errors import InputError
 from curvedray.files import named_file, whole_file
-from curvedray.inputs import is_file, is_folder, read_arrays
+from curvedray.inputs import is_file, is_folder, read_array_headers, read_arrays
 from curvedray.radial.depth_files import ENDINGS, read_frame, write_exr, write_png16
-from curvedray.radial.map import LARGEST_MAP, RadialMap
+from curvedray.radial.map import LARGEST_MAP, MapUnit, RadialMap, near_and_unit
 
 SCALES = {"kitti": 1 / 256, "scannet": 1 / 1000, "mm": 1 / 1000, "cm": 1 / 100, "m": 1.0}  # metres per stored unit
 WIDEST_Z = 170.0  # degrees; beyond it a distance along the axis says next to nothing at the edge
@@ -49,6 +49,7 @@ def convert(
     `meaning` is never guessed: `radius` is the distance from the camera, `z` the one along its axis, which needs the
     lens. `scale` is metres per stored unit, or one of SCALES. `size` (width, height) is the video's: the map is cropped
     in the middle to its shape, as videos are, and averaged over what is known. `frames` takes so many, evenly in time.
+    A map of ours that is read as radii in its own unit keeps the near distance and the unit that its file says.
     """
     stored = read_sequence(path, channel)
     notes: list[str] = []
@@ -60,12 +61,16 @@ def convert(
     known = torch.isfinite(metres)
     if not known.any():
         raise InputError(str(path), "at least one distance", "none that is finite and positive")
-    _check_unit(path, metres[known], scale)
+    as_stored = meaning == "radius" and metres_per_unit(scale) == 1.0
+    own_near, unit = _near_and_unit(Path(path)) if as_stored else (None, "metric")
+    if unit == "metric":  # nobody knows how many metres others are
+        _check_unit(path, metres[known], scale)
     if size is not None:
         metres, said = fitted_distances(metres, *size)
         notes += said
     if meaning == "radius":
-        return Converted(RadialMap.from_metric(metres, near=near), tuple(notes))
+        near = own_near if near is None else near
+        return Converted(RadialMap.from_metric(metres, near=near, unit=unit), tuple(notes))
     if meaning != "z":
         raise InputError("meaning", "radius (from the camera) or z (along its axis)", meaning)
     return Converted(RadialMap.from_depth(metres, _z_lens(lens, metres), near), tuple(notes))
@@ -85,16 +90,7 @@ def read_sequence(path: str | Path, channel: str | None = None) -> Float[Tensor,
     """The frames of a folder in the order of their numbers, one file, or a whole .npy / .npz; NaN where unknown."""
     path = Path(path)
     if path.suffix.lower() in (".npy", ".npz") and is_file(path):
-        arrays = read_arrays(path, "distances", LARGEST_MAP)
-        named = [name for name in ("radius", "depth", "depths", "array") if name in arrays]
-        if len(arrays) > 1 and not named:
-            raise InputError(str(path), "an array called radius or depth", ", ".join(arrays))
-        stored = arrays[named[0] if named else next(iter(arrays))]
-        stored = stored[None] if stored.ndim == 2 else stored
-        if stored.ndim != 3 or stored.dtype.kind not in "fiu" or not stored.size:
-            raise InputError(str(path), "numbers of shape (frames, height, width)", f"{stored.dtype} {stored.shape}")
-        values = torch.from_numpy(stored.astype(np.float32))
-        return torch.where(torch.isfinite(values) & (values > 0), values, torch.nan)
+        return _array_frames(path)
     files = _frame_files(path) if is_folder(path) else [path]
     pictures = [read_frame(file, channel) for file in files]
     odd = next(
@@ -103,6 +99,32 @@ def read_sequence(path: str | Path, channel: str | None = None) -> Float[Tensor,
     if odd is not None:
         raise InputError(str(odd), f"a picture of {pictures[0].shape[1]} x {pictures[0].shape[0]}", "another size")
     return torch.from_numpy(np.stack(pictures))
+
+
+def _array_frames(path: Path) -> Float[Tensor, "t h w"]:
+    """The frames of a .npy or .npz; what a `valid` of their shape says is not to be believed is unknown."""
+    arrays = read_arrays(path, "distances", LARGEST_MAP)
+    named = [name for name in ("radius", "depth", "depths", "array") if name in arrays]
+    if len(arrays) > 1 and not named:
+        raise InputError(str(path), "an array called radius or depth", ", ".join(arrays))
+    stored, trusted = arrays[named[0] if named else next(iter(arrays))], arrays.get("valid")
+    if trusted is not None and (trusted.shape != stored.shape or trusted.dtype.kind not in "biu"):
+        trusted = None  # it is about something else
+    stored = stored[None] if stored.ndim == 2 else stored
+    if stored.ndim != 3 or stored.dtype.kind not in "fiu" or not stored.size:
+        raise InputError(str(path), "numbers of shape (frames, height, width)", f"{stored.dtype} {stored.shape}")
+    values = torch.from_numpy(stored.astype(np.float32))
+    known = torch.isfinite(values) & (values > 0)
+    if trusted is not None:
+        known &= torch.from_numpy(trusted.astype(bool))
+    return torch.where(known, values, torch.nan)
+
+
+def _near_and_unit(path: Path) -> tuple[float | None, MapUnit]:
+    """What a map of ours says beside its radii; other files say neither."""
+    if path.suffix.lower() != ".npz" or not is_file(path) or "radius" not in read_array_headers(path):
+        return None, "metric"
+    return near_and_unit(path, read_arrays(path, "a radial map", LARGEST_MAP, ("near", "unit")))
 
 
 def _frame_files(folder: Path) -> list[Path]:

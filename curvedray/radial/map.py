@@ -32,6 +32,7 @@ LARGEST_MAP = 700 * MB  # unpacked: 81 frames of 1920 x 1080 in 32-bit numbers
 
 
 MapUnit = Literal["metric", "cameras"]
+UNITS: tuple[MapUnit, ...] = get_args(MapUnit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +79,9 @@ class RadialMap:
 
     @classmethod
     def from_depth(cls, depth: Float[Tensor, "t h w"], lens: Lens, near: float | None = None) -> "RadialMap":
-        """From distances along the optical axis (what most depth maps hold), which need rays that look forward."""
-        rays, exists = lens.resized(depth.shape[-1], depth.shape[-2]).rays()
+        """From distances along the optical axis (what most depth maps hold), which need rays that look forward. A lens
+        that changes is one per frame of the depth, or of a video whose every so many-th frame it has."""
+        rays, exists = _lens_per_frame(lens, len(depth)).resized(depth.shape[-1], depth.shape[-2]).rays()
         forward = rays[..., 2]
         return cls.from_metric(depth / forward.clamp_min(1e-6), (exists & (forward > 0)).expand(depth.shape), near)
 
@@ -114,6 +116,17 @@ class RadialMap:
             raise InputError("radial map", expected, f"{w} x {h}", "Crop the map as the video is cropped.")
         step = 1 if t == grid.frames else grid.stride[0]
         return replace(self, radius=self.radius[::step], valid=self.valid[::step])
+
+
+def _lens_per_frame(lens: Lens, frames: int) -> Lens:
+    """One lens for all, or of lenses per frame those of so many frames, evenly in time from the first to the last."""
+    lenses = lens.batch_shape[0] if lens.batch_shape else frames
+    every, rest = divmod(lenses - 1, max(1, frames - 1))
+    if lenses == frames:
+        return lens
+    if rest or frames == 1:
+        raise InputError("depth", f"{lenses} frames, as the cameras have lenses, or an even part of them", frames)
+    return lens[::every]
 
 
 def near_distance(radius: Float[Tensor, "*shape"], valid: Bool[Tensor, "*shape"]) -> float | None:
@@ -151,22 +164,28 @@ def read_radial_map(path: str | Path, near: float | None = None) -> RadialMap:
     arrays = {"radius": arrays["array"]} if set(arrays) == {"array"} else arrays
     if "radius" not in arrays:
         raise InputError(str(path), "an array called radius", ", ".join(arrays))
-    radius, trusted, own_near = arrays["radius"], arrays.get("valid"), arrays.get("near")
+    radius, trusted = arrays["radius"], arrays.get("valid")
     if radius.ndim != 3 or radius.dtype.kind not in "fiu" or not radius.size:
         raise InputError(str(path), "radii of shape (frames, height, width)", f"{radius.dtype} {radius.shape}")
     if trusted is not None and (trusted.shape != radius.shape or trusted.dtype.kind not in "biu"):
         raise InputError(f"{path}: valid", f"true or false of shape {radius.shape}", f"{trusted.dtype} {trusted.shape}")
-    if own_near is not None and (own_near.size != 1 or own_near.dtype.kind not in "fiu"):
-        raise InputError(f"{path}: near", "one number", f"{own_near.dtype} {own_near.shape}")
-    unit = str(arrays["unit"].item()) if "unit" in arrays and arrays["unit"].size == 1 else "metric"
-    if unit not in get_args(MapUnit):
-        raise InputError(f"{path}: unit", " or ".join(get_args(MapUnit)), unit)
-    if near is None and own_near is not None:
-        near = float(own_near.item())
+    own_near, unit = near_and_unit(path, arrays)
     with np.errstate(over="ignore", invalid="ignore"):  # what does not fit becomes infinite, which is not valid
         metres = torch.from_numpy(radius.astype(np.float32, copy=False))
     try:
         known = None if trusted is None else torch.from_numpy(trusted.astype(bool))
-        return RadialMap.from_metric(metres, known, near, unit=unit)  # type: ignore[arg-type]
+        return RadialMap.from_metric(metres, known, own_near if near is None else near, unit=unit)
     except InputError as error:
         raise InputError(f"{path}: {error.name}", error.expected, error.got, error.fix) from error
+
+
+def near_and_unit(path: str | Path, arrays: dict[str, np.ndarray]) -> tuple[float | None, MapUnit]:
+    """What a map's file says beside its radii: the near distance, if it does, and the unit of its distances."""
+    near = arrays.get("near")
+    if near is not None and (near.size != 1 or near.dtype.kind not in "fiu"):
+        raise InputError(f"{path}: near", "one number", f"{near.dtype} {near.shape}")
+    said = str(arrays["unit"].item()) if "unit" in arrays and arrays["unit"].size == 1 else "metric"
+    unit = next((unit for unit in UNITS if unit == said), None)
+    if unit is None:
+        raise InputError(f"{path}: unit", " or ".join(UNITS), said)
+    return None if near is None else float(near.item()), unit

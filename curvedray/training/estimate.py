@@ -104,7 +104,7 @@ def validation_passes(recipe: Recipe, model: VideoModel) -> float:
     if not recipe.every.validate:
         return 0.0
     own = Settings.of(model)
-    a_video = own.steps * own.passes
+    a_video = own.steps * own.passes()
     times = 1 + math.ceil(recipe.steps / recipe.every.validate)
     return float(times * recipe.validation_clips * (NOISE_LEVELS + a_video))
 

@@ -45,19 +45,22 @@ def film_blocks(
     *,
     placed: bool = False,
     fps: float = 16.0,
+    near: float | None = None,
     progress: Callable[[Iterator[tuple]], Iterator[tuple]] = iter,
 ) -> BlockedOut:
     """The exact map of a blocked-out scene along a move, or along cameras in metres or near distances.
 
-    A near distance is that of what a level camera at the scene's origin sees. The scene stands before the first camera,
-    unless cameras are `placed`: then they stand where they are in the scene's own frame. `fps` is for moves in seconds.
+    A near distance is that of what a level camera at the scene's origin sees, or the `near` that is given, in metres.
+    The scene stands before the first camera, unless cameras are `placed`: then they stand where they are in the scene's
+    own frame. `fps` is for moves in seconds.
     """
     check_pixels(frames, *lens.size)
     scene = block_scene(blocks, eye)
     one = lens[0] if lens.batch_shape else lens
     first = render(scene, Cameras(one, torch.eye(4)[None].to(one.focal), "metric"), samples=1)
     # What is beyond a map's reach says nothing about the scale of a scene.
-    near = RadialMap.from_metric(first.radius, first.valid).near if first.valid.any() else 1.0
+    own = RadialMap.from_metric(first.radius, first.valid).near if first.valid.any() else 1.0
+    near = own if near is None else near
     cameras = (
         trajectory(move, lens, frames, unit="metric", near=near, fps=fps)
         if isinstance(move, str)

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from studio_client import LENS, ORBIT
+from studio_client import LENS, ORBIT, Asker
 
+from curvedray.app.facts import Shelf
+from curvedray.app.studio import Studio
 from curvedray.media.video import write_video
 from curvedray.radial.grey_video import grey_distances
-from curvedray.radial.map import read_radial_map
+from curvedray.radial.map import RadialMap, read_radial_map, write_radial_map
 
 TEXT = "box 1x1x2m at left 2m ahead 4m; wall 9x4m at ahead 7m"
 
@@ -48,6 +50,24 @@ def test_a_blocked_out_map_is_cut_and_shown_and_can_be_dropped_again(ask, tmp_pa
     again = ask.post("/api/map", {"upload": upload, "lens": LENS}).json()
     assert again["near"] == pytest.approx(whole["near"])
     assert ask.get(again["file"]).content == ask.get(whole["file"]).content
+
+
+def test_a_map_is_checked_on_the_tokens_of_the_model_that_will_film_it(tmp_path):
+    """It was checked on Wan's tokens of 16 x 16 pixels whoever films: a map of finer checks was said to be flat for the
+    embedded model, and a size that only it takes was refused."""
+    wan = "Wan-AI/Wan2.1-T2V-1.3B-Diffusers"
+    ask = Asker(Studio(tmp_path / "studio", Shelf((wan,))))
+    fine = (torch.arange(80)[:, None] // 8 + torch.arange(96) // 8) % 2
+    body = {"lens": LENS, "height": 80}
+    checks = RadialMap.from_metric((2.0 + fine).repeat(17, 1, 1), near=2.0)
+    body["upload"] = ask.upload("map", "mine.npz", write_radial_map(checks, tmp_path / "mine.npz").read_bytes())
+    assert ask.post("/api/map", body).json()["problems"] == []
+    (flat,) = ask.post("/api/map", body | {"model": wan}).json()["problems"]
+    assert "equally far" in flat
+    assert ask.post("/api/map", body | {"model": "/etc"}).status_code == 422
+    odd = {"scene": {"text": TEXT}, "path": ORBIT | {"width": 120, "height": 80}}
+    assert ask.post("/api/map", odd).status_code == 200
+    assert ask.post("/api/map", odd | {"model": wan}).status_code == 422
 
 
 def test_keyframes_stand_where_they_are_in_the_scene(ask, tmp_path):

@@ -126,6 +126,40 @@ def test_a_worker_that_does_not_listen_is_ended_and_the_next_take_is_made(tmp_pa
     asyncio.run(run())
 
 
+def test_a_take_that_is_cancelled_is_over_when_the_worker_dies_before_it_answers(tmp_path):
+    """It was put into the queue again, and made."""
+
+    async def run() -> None:
+        async with Running(tmp_path) as studio:
+            deaf, after = await studio.film("deaf"), await studio.film("quick")
+            await studio.until(deaf, "working")
+            await studio.client.delete(f"/api/takes/{deaf}")
+            assert studio.studio.queue is not None
+            studio.studio.queue.process.kill()
+            over = await studio.until(deaf, "cancelled", "queued")
+            assert (over["state"], over["notes"]) == ("cancelled", [])
+            await studio.until(after, "finished")
+
+    asyncio.run(run())
+
+
+def test_a_take_that_is_cancelled_is_over_when_the_studio_is_closed_before_the_worker_answers(tmp_path):
+    """Its record said `working`, and it was made when the studio was opened again."""
+
+    async def run() -> None:
+        async with Running(tmp_path) as studio:
+            deaf = await studio.film("deaf")
+            await studio.until(deaf, "working")
+            await studio.client.delete(f"/api/takes/{deaf}")
+        record = json.loads((tmp_path / "takes" / deaf / "take.json").read_text())
+        assert (record["state"], record["doing"]) == ("cancelled", "")
+        async with Running(tmp_path) as studio:
+            await studio.until(await studio.film("quick"), "finished")
+            assert (await studio.until(deaf, "cancelled"))["notes"] == []
+
+    asyncio.run(run())
+
+
 def test_a_studio_that_ended_in_the_middle_goes_on_where_it_was(tmp_path):
     async def run() -> None:
         async with Running(tmp_path) as studio:

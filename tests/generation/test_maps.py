@@ -7,6 +7,7 @@ from tiny_wan import path, tiny_wan, trained
 from typer.testing import CliRunner
 
 from curvedray.cameras import Cameras
+from curvedray.cameras.named_lenses import named_lens
 from curvedray.cli import app
 from curvedray.encoding.attention import CurvedEncoding
 from curvedray.errors import InputError
@@ -16,6 +17,7 @@ from curvedray.generation.maps import MapRequest
 from curvedray.generation.recipe import read_recipe
 from curvedray.generation.shot import cameras_for, near_of
 from curvedray.models.open import usual_shape
+from curvedray.moves.trajectory import trajectory
 from curvedray.radial.convert import write_frames
 from curvedray.radial.map import RadialMap, read_radial_map, write_radial_map
 from curvedray.world.block_map import film_blocks
@@ -129,6 +131,47 @@ def test_near_of_cameras_of_unknown_scale_is_applied_or_refused(wall):
     assert near_of("static", None, wall) == wall.near
     with pytest.raises(InputError, match="the map's own"):
         near_of("static", 3.0, wall)
+
+
+def test_near_distances_that_contradict_one_another_are_refused():
+    """Cameras were divided by one number and the map's distances by another, although both are in one unit."""
+    theirs = RadialMap.from_metric(torch.full((17, 64, 96), 4.0), near=1.3, unit="cameras")
+    lens, poses = path(5).lens, path(5).world_from_camera
+    unknown, metric, near = (Cameras(lens, poses, unit) for unit in ("arbitrary", "metric", "near"))
+    assert near_of(unknown, None, theirs) == near_of(unknown, 1.3, theirs) == theirs.near
+    with pytest.raises(InputError, match="the map's own"):
+        near_of(unknown, 2.0, theirs)
+    with pytest.raises(InputError, match="in metres"):
+        near_of(metric, None, theirs)
+    with pytest.raises(InputError, match="near distances already"):
+        near_of(near, 5.0, None)
+    assert near_of("static", 5.0, None) == 5.0  # metres of a move
+
+
+def test_blocks_are_filmed_at_the_near_distance_that_is_said():
+    """The map was cast along a path of the scene's own near distance, the film went along one of the user's."""
+    wanted = MapRequest.of(None, None, None, "wall ahead 7m")
+    found = wanted.made("dolly in 1", "pinhole-60", SHAPE, near=1.0).map
+    middle = found.radius[:, 32, 48]
+    assert found.near == 1.0
+    assert (middle[0] - middle[-1]).item() == pytest.approx(1.0, abs=0.02)
+
+
+def test_depth_is_turned_into_radii_through_the_lens_of_each_frame(tmp_path):
+    """A zoom was read through the lens that it begins with, and depth of the latent frames was a traceback."""
+    np.save(tmp_path / "z.npy", np.full(SHAPE, 3.0, np.float32))
+    found = MapRequest.of(tmp_path / "z.npy", "z", None, None).made("zoom in 2", "pinhole-70", SHAPE).map
+    lens = trajectory("zoom in 2", named_lens("pinhole-70", 96, 64), 17).frame_lens
+    for frame in (0, -1):
+        ray = lens[frame].unproject(torch.tensor([0.5, 0.5]))[0]
+        assert found.radius[frame, 0, 0].item() == pytest.approx(3 / ray[2].item(), rel=1e-4)
+    cameras = trajectory("zoom in 2", named_lens("pinhole-70", 96, 64), 17)
+    np.save(tmp_path / "latent.npy", np.full((5, 64, 96), 3.0, np.float32))
+    few = MapRequest.of(tmp_path / "latent.npy", "z", None, None).made(cameras, None, SHAPE).map
+    torch.testing.assert_close(few.radius, found.radius[::4])
+    np.save(tmp_path / "odd.npy", np.full((6, 64, 96), 3.0, np.float32))
+    with pytest.raises(InputError, match="17 frames"):
+        MapRequest.of(tmp_path / "odd.npy", "z", None, None).made(cameras, None, SHAPE)
 
 
 def test_a_camera_file_of_unknown_scale_keeps_the_maps_near(tmp_path, wall):

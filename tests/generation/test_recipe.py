@@ -71,7 +71,7 @@ def test_the_command_makes_a_video_and_makes_it_again_to_the_byte(folder: Path, 
     small = ["--frames", 5, "--size", "48x32", "--steps", 2, "--seed", 3, "--threads", 1]  # others round sums otherwise
     camera = ["--move", "orbit left 40deg", "--lens", "fisheye-160", "--camera-guidance", 1.5]
     said = run("generate", "a cat", *model, *small, *camera, "-o", out, "--json")
-    names = {"cat.mp4", "cat.json", "cat-cameras.json", "cat-sheet.png", "cat-path.png", "cat-radii.png"}
+    names = {"cat.mp4", "cat-recipe.json", "cat-cameras.json", "cat-sheet.png", "cat-path.png", "cat-radii.png"}
     assert {file.name for file in out.parent.iterdir()} == names
     report = json.loads(said[said.index("{") :])
     assert report["files"][0] == str(out)
@@ -81,7 +81,7 @@ def test_the_command_makes_a_video_and_makes_it_again_to_the_byte(folder: Path, 
 
     run("generate", "--again", out, "-o", tmp_path / "cat.mp4")
     assert (tmp_path / "cat.mp4").read_bytes() == first["cat.mp4"]
-    run("generate", "--again", out.with_suffix(".json"), "--threads", 1)
+    run("generate", "--again", out.with_name(f"{out.stem}-recipe.json"), "--threads", 1)
     assert {file.name: file.read_bytes() for file in out.parent.iterdir()} == first
 
     moved = tmp_path / "moved.safetensors"
@@ -107,6 +107,46 @@ def test_the_command_takes_camera_files_and_radial_maps(folder: Path, tmp_path: 
     torch.testing.assert_close(recipe.shot.cameras.world_from_camera, path(5).world_from_camera)
     run("generate", "--again", tmp_path / "out.mp4", "-o", tmp_path / "again.mp4")
     assert (tmp_path / "again.mp4").read_bytes() == (tmp_path / "out.mp4").read_bytes()
+
+
+def test_inputs_are_never_written_over(folder: Path, tmp_path: Path) -> None:
+    """`--camera mine.json -o mine.mp4` wrote the recipe over the camera file; the README did so itself."""
+    small = ["--model", folder / "wan", "--frames", 5, "--size", "48x32", "--steps", 1]
+    words = ["generate", "a cat", "--adapter", folder / "adapter.safetensors", *small, "--camera"]
+    for name in ("mine.json", "mine-cameras.json", "mine-recipe.json"):
+        write_cameras(path(5), tmp_path / name)
+    before = (tmp_path / "mine.json").read_bytes()
+    for name in ("mine-cameras.json", "mine-recipe.json"):
+        with pytest.raises(InputError, match=f"{name}.*an input of this video"):
+            run(*words, tmp_path / name, "-o", tmp_path / "mine.mp4")
+    assert not (tmp_path / "mine.mp4").exists()
+    run(*words, tmp_path / "mine.json", "-o", tmp_path / "mine.mp4")
+    assert (tmp_path / "mine.json").read_bytes() == before
+    np.savez(tmp_path / "m-map.npz", radius=np.full((5, 32, 48), 2.0, np.float32))
+    depth = ["--radial", tmp_path / "m-map.npz", "--radial-meaning", "z"]
+    with pytest.raises(InputError, match="an input of this video"):
+        run(*words[:-1], *depth, "-o", tmp_path / "m.mp4")
+
+
+def test_what_cannot_be_written_is_refused_before_filming(folder: Path, tmp_path: Path, monkeypatch) -> None:
+    """A whole film was made, and then thrown away."""
+    monkeypatch.setattr("curvedray.generation.write.film", lambda *args, **kwargs: pytest.fail("filmed"))
+    words = ["generate", "a cat", "--model", folder / "wan", "--frames", 5, "--size", "48x32", "--steps", 1]
+    with pytest.raises(InputError, match="predicts radii"):
+        run(*words, "--adapter", "none", "--save-radii", "-o", tmp_path / "a.mp4")
+    with pytest.raises(InputError, match="fps"):
+        run(*words, "--adapter", folder / "adapter.safetensors", "--fps", 0.005, "-o", tmp_path / "a.mp4")
+
+
+def test_what_has_no_effect_is_said(folder: Path) -> None:
+    model = ["--model", folder / "wan", "--adapter", folder / "adapter.safetensors"]
+    idle = ["--radial-sigma", 0.3, "--drop-text", "--camera-guidance", 1, "--negative", "a dog", "--guidance", 1]
+    said = json.loads(run("generate", "a cat", *model, *idle, "--dry-run", "--json").partition("{")[2].join(["{", ""]))
+    names = {notice.partition(" ")[0] for notice in said["notices"]}
+    assert {"radial_sigma", "drop_text", "negative"} <= names
+    alone = ["--model", folder / "wan", "--adapter", "none", "--camera-guidance", 3]
+    said = json.loads(run("generate", "a cat", *alone, "--dry-run", "--json").partition("{")[2].join(["{", ""]))
+    assert any("camera_guidance has no effect" in notice for notice in said["notices"])
 
 
 def test_cost_is_shown_before_starting(folder: Path) -> None:
@@ -220,7 +260,7 @@ def test_seeds_endings_and_the_exact_rendering(tmp_path: Path) -> None:
     assert read_video(tmp_path / "a-3-exact.webm").frames.shape[1:3] == (128, 2 * 192)
     run("generate", EMBEDDED, *quick, "-o", tmp_path / "b.gif")
     assert read_recipe(tmp_path / "b.gif").shot.prompt == EMBEDDED
-    run("generate", "--again", tmp_path / "b.json", "-o", tmp_path / "c.gif")
+    run("generate", "--again", tmp_path / "b-recipe.json", "-o", tmp_path / "c.gif")
     assert (tmp_path / "b.gif").read_bytes() == (tmp_path / "c.gif").read_bytes()
     assert read_cameras(tmp_path / "b-cameras.json").frames == 17
 

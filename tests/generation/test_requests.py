@@ -1,6 +1,7 @@
 """Lists of requests: both forms mean what they say, bad lines are named, and nothing is filmed twice."""
 
 import json
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -9,11 +10,14 @@ import torch
 from typer.testing import CliRunner
 
 from curvedray.cameras import Lens
+from curvedray.cameras.named_lenses import named_lens
 from curvedray.cli import app
 from curvedray.errors import InputError
+from curvedray.formats import write_cameras
 from curvedray.generation.filming import Crew, film_requests, is_filmed
 from curvedray.generation.requests import VideoRequest, read_video_requests
 from curvedray.generation.write import Files
+from curvedray.moves.trajectory import trajectory
 
 PROMPT = "a red ball and a blue box in a desert courtyard"
 
@@ -84,6 +88,38 @@ def test_panshots_test_set_gives_its_lens_and_near_distances(tmp_path):
     expected = Lens.from_fov(110.0, 0.6, *cameras.lens.size)
     torch.testing.assert_close(cameras.lens.focal, expected.focal)
     torch.testing.assert_close(cameras.lens.xi, expected.xi)
+
+
+def test_what_is_said_of_panshots_poses_holds_beside_a_lens_by_name_too(tmp_path):
+    """Near distances and yaw were passed over where the lens had a name, and no word was said."""
+    (tmp_path / "near.jsonl").write_text(json.dumps({"video_id": "vid", "clip_id": 7, "near_depth": 2.0}))
+    path = written(tmp_path, {"prompt": PROMPT, "camera": poses(tmp_path), "lens": "pinhole-70"})
+    (request,), _ = read_video_requests(path, {"near_depths": str(tmp_path / "near.jsonl")})
+    _, recipe = Crew().open().recipe(request)
+    assert recipe.shot.cameras.world_from_camera[-1, 0, 3].item() == pytest.approx(1.5)
+
+
+def test_a_lens_in_panshots_terms_goes_with_every_camera_file(tmp_path):
+    """Any file but PanShot's was read as RealEstate10K's."""
+    write_cameras(trajectory("truck right 0.5", named_lens("pinhole-70", 96, 64), 17), tmp_path / "own.json")
+    line = {"prompt": PROMPT, "camera": "own.json", "x_fov": 110.0, "xi": 0.6}
+    (request,), _ = read_video_requests(written(tmp_path, line))
+    cameras = Crew().open().recipe(request)[1].shot.cameras
+    torch.testing.assert_close(cameras.lens.focal, Lens.from_fov(110.0, 0.6, *cameras.lens.size).focal)
+    assert cameras.world_from_camera[-1, 0, 3].item() == pytest.approx(0.5)
+
+
+def test_a_video_is_known_again_from_another_folder(tmp_path, monkeypatch):
+    """Its map was the same file by another spelling of its path, and it was filmed again."""
+    radius = np.full((17, 64, 96), 3.0, np.float32)
+    np.savez(tmp_path / "map.npz", radius=radius)
+    line = {"prompt": PROMPT, "move": "static", "radial": "map.npz", "name": "a", "steps": 1, "zoom": 1}
+    path, crew = written(tmp_path, line), Crew().open()
+    for folder, resumed in ((tmp_path, False), (tmp_path.parent, True)):
+        monkeypatch.chdir(folder)
+        (request,), _ = read_video_requests(os.path.relpath(path))
+        (film,) = film_requests([request], tmp_path / "films", Crew(), opened=crew)
+        assert film.resumed == resumed, film
 
 
 def test_a_list_is_filmed_once_and_what_fails_is_named(tmp_path):

@@ -13,7 +13,7 @@ from curvedray.errors import InputError
 from curvedray.moves.trajectory import trajectory
 from curvedray.radial.convert import convert, read_sequence, write_frames, write_ply
 from curvedray.radial.depth_files import read_frame, write_exr, write_png16
-from curvedray.radial.map import RadialMap, write_radial_map
+from curvedray.radial.map import RadialMap, read_radial_map, write_radial_map
 
 LENS = Lens.from_fov(90, 0.0, 24, 16)
 
@@ -170,3 +170,85 @@ def test_a_name_that_needs_an_option_says_which(tmp_path, name, says):
     assert isinstance(result.exception, InputError)
     assert says in str(result.exception)
     assert not list(tmp_path.glob("depth*"))
+
+
+# -- our own maps
+
+
+def run(*words):
+    return CliRunner().invoke(app, ["radial", "convert", *(str(word) for word in words)])
+
+
+@pytest.fixture
+def stored(tmp_path):
+    """A map in the cameras' own unit, as another program may write it: with numbers where it is not valid, too."""
+    radius = np.full((9, 16, 24), 90.0, np.float32)
+    valid = np.ones(radius.shape, bool)
+    radius[:, :, :6], valid[:, :, :6] = 5.0, False
+    np.savez(tmp_path / "own.npz", radius=radius, valid=valid, near=7.0, unit="cameras")
+    return tmp_path / "own.npz"
+
+
+@pytest.mark.parametrize(
+    ("option", "says"),
+    [
+        (("--size", "12x8"), "Say --meaning radius"),
+        (("--frames", 5), "Say --meaning radius"),
+        (("--scale", "mm"), "Say --meaning radius"),
+        (("--channel", "Z"), "Leave it out"),
+    ],
+)
+def test_options_that_a_map_of_our_own_cannot_follow_are_refused(stored, tmp_path, option, says):
+    """They were left undone without a word, and the map was written as it was."""
+    result = run(stored, *option, "-o", tmp_path / "out.npz")
+    assert isinstance(result.exception, InputError)
+    assert str(result.exception).startswith(option[0])
+    assert says in str(result.exception)
+    assert not (tmp_path / "out.npz").exists()
+    assert run(stored, "--scale", 1, "-o", tmp_path / "out.npz").exit_code == 0
+
+
+def test_a_map_of_our_own_that_is_read_as_radii_keeps_what_its_file_says(stored, tmp_path):
+    """With `--meaning radius` everything became valid, the near distance was computed anew and the unit was metres."""
+    done = run(stored, "--meaning", "radius", "--size", "12x8", "--frames", 5, "-o", tmp_path / "small.npz")
+    assert done.exit_code == 0, done.output
+    small = read_radial_map(tmp_path / "small.npz")
+    assert small.radius.shape == (5, 8, 12)
+    assert not small.valid[:, :, :3].any()
+    assert small.valid[:, :, 3:].all()
+    assert (small.near, small.unit) == (7.0, "cameras")
+    assert (small.radius[small.valid] == 90.0).all()
+    named = convert(stored, "radius", near=3.0).map
+    assert (named.near, named.unit) == (3.0, "cameras")
+
+
+def test_a_map_of_our_own_in_another_unit_or_meaning_keeps_what_is_invalid_alone(stored):
+    scaled = convert(stored, "radius", scale="cm").map
+    along = convert(stored, "z", scale="cm", lens=LENS).map
+    for found in (scaled, along):
+        assert found.unit == "metric"
+        assert found.near != 7.0
+        assert not found.valid[:, :, :6].any()
+        assert found.valid[:, :, 6:].all()
+
+
+def test_a_near_and_a_valid_of_something_else_are_not_a_maps(tmp_path):
+    """Renderers call the plane before which nothing is drawn `near`, too."""
+    depth = np.full((2, 4, 6), 3.0, np.float32)
+    np.savez(tmp_path / "other.npz", depth=depth, near=0.1, unit="m", valid=np.zeros(2, bool))
+    found = convert(tmp_path / "other.npz", "radius").map
+    assert (found.near, found.unit) == (3.0, "metric")
+    assert found.valid.all()
+
+
+def test_a_point_cloud_moves_at_the_rate_of_the_video(tmp_path):
+    """A move in seconds was filmed at 16 frames per second, which the embedded model is not."""
+    rays, _ = LENS.rays()
+    write_radial_map(RadialMap.from_metric((4 / rays[..., 2]).repeat(9, 1, 1), near=4.0), tmp_path / "map.npz")
+
+    def cloud(*more):
+        words = (tmp_path / "map.npz", "--lens", "pinhole-90", "--move", "truck right 1m for 0.25s, then static")
+        assert run(*words, *more, "-o", tmp_path / "cloud.ply").exit_code == 0
+        return (tmp_path / "cloud.ply").read_bytes()
+
+    assert cloud() == cloud("--fps", 8) != cloud("--fps", 16)

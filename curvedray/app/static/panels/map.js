@@ -146,10 +146,10 @@ export class MapPanel {
 
   async make(source, name) {
     const { store } = this.studio;
-    const { clip, lens, cuts } = store.project;
+    const { clip, lens, cuts, model } = store.project;
     const { frames, width, height } = clip;
     const shape = source.upload ? { lens: lensBody(lens), frames, width, height } : {};
-    const made = await api.map({ ...source, ...shape, cuts });
+    const made = await api.map({ ...source, ...shape, cuts, model });
     store.edit((project) => Object.assign(project, { map: { ...made, name }, follow: 'map' }));
     for (const note of [...made.notes, ...made.problems])
       notice(note, made.problems.includes(note) ? 'warning' : 'note');
