@@ -16,8 +16,10 @@ from curvedray.files import whole_file
 from curvedray.paper.catalogue import ITEMS, item
 from curvedray.paper.experiment import Experiment
 from curvedray.paper.flow_losses import FLOW_LOSS
+from curvedray.paper.outdated import changed_since
 from curvedray.paper.runner import runner_of
 from curvedray.paper.scales import EMBEDDED
+from curvedray.paper.setting import Setting
 from curvedray.paper.tables import row_name
 from curvedray.paper.verdicts import counted
 from curvedray.tables import markdown_table
@@ -25,6 +27,7 @@ from curvedray.training.recipes import recipe
 
 ROOT = Path(__file__).parents[1]
 RESULTS, PAGE = ROOT / "experiments" / "results", ROOT / "docs" / "findings.md"
+SETTING = Setting(EMBEDDED, ROOT / "runs" / "paper" / EMBEDDED.name)
 SHOWN_VERDICTS = 12  # of an item; its table has all of them
 MAIN_COLUMNS = 4
 
@@ -166,7 +169,7 @@ def page() -> str:
         "paired difference, over clips and over seeds where there are several, lies on the paper's side of zero. With "
         "one seed, what chance in training does is not in the interval. *Rotation* is the error in degrees per frame "
         "(the backbone alone, which knows no camera: the row `none`); the *flow loss* says how well a row guesses "
-        "real test clips out of noise, told their cameras: it has no estimator in it and tells smaller differences.",
+        "real test clips out of noise, told their cameras: it has no estimator in it.",
         "",
         overview(),
         "",
@@ -214,23 +217,27 @@ def told_of(name: str) -> str:
         return f"Not run yet (`curvedray paper run {name} --scale embedded`)."
     link = f"[table](../experiments/results/{name}/table.md)"
     if "verdicts" in record:
-        return f"{verdict_words(record)} {link}, {record['date']}, {record['scale']}, {record['seeds']} seed(s)."
-    if "found" in record:
-        return f"{record['found']}. {link}, {record['date']}, {record['scale']}."
-    if "says" in record and "rows" in record:
-        return f"{record['says']} {link}."
-    return f"Drawn: {link}."
+        said = f"{verdict_words(record)} {link}, {record['date']}, {record['scale']}, {record['seeds']} seed(s)."
+    elif "found" in record:
+        said = f"{record['found']}. {link}, {record['date']}, {record['scale']}."
+    elif "says" in record and "rows" in record:
+        said = f"{record['says']} {link}."
+    else:
+        said = f"Drawn: {link}."
+    changed = changed_since(item(name), record, SETTING) if getattr(runner_of(item(name)), "experiment", None) else []
+    return said + (f" Since then the {' and the '.join(changed)} changed: to be run again." if changed else "")
 
 
 def verdict_words(record: dict[str, Any]) -> str:
-    """How many of the paper's orderings are shown, contradicted and undecided, and which are decided."""
+    """How many orderings are shown, contradicted and undecided, and which are decided."""
     papers = [one for one in record["verdicts"] if one["metric"] != FLOW_LOSS.name]
     ours = [one["word"] for one in record["verdicts"] if one["metric"] == FLOW_LOSS.name]
     said = f"Of {len(papers)} orderings: {counted([one['word'] for one in papers])}."
     each = []
     for one in [one for one in papers if one["word"] != "undecided"][:SHOWN_VERDICTS]:
         where = f", {one['subset']}" if one["subset"] else ""
-        each.append(f"{one['metric']}{where}: {one['better']} over {one['worse']} *{one['word']}*")
+        relation = "like" if one.get("alike") else "larger than" if one.get("larger") else "over"
+        each.append(f"{one['metric']}{where}: {one['better']} {relation} {one['worse']} *{one['word']}*")
     said += f" {'; '.join(each)}." if each else ""
     return said + (f" In the flow loss, which is ours: {counted(ours)}." if ours else "")
 

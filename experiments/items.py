@@ -4,8 +4,9 @@
     python experiments/items.py --items lenses overall     these, again
 
 The rows of all chosen items are trained in the items' order, two side by side, a core each. An item is run, as
-`curvedray paper run` does, as soon as all of its rows are there. It may be stopped at any time: what is trained, filmed
-and read is kept, and an item whose results, of this model, are there is skipped.
+`curvedray paper run` does, as soon as all of its rows are there; one that has none, when all trainings have ended. It
+may be stopped at any time: what is trained, filmed and read is kept, and an item whose results are there, of this
+model, judge, number of clips and steps, is skipped.
 """
 
 import argparse
@@ -19,6 +20,7 @@ from pathlib import Path
 
 from curvedray.paper.catalogue import ITEMS, item
 from curvedray.paper.experiment import Experiment, Row
+from curvedray.paper.outdated import changed_since
 from curvedray.paper.run import is_trained
 from curvedray.paper.runner import runner_of
 from curvedray.paper.scales import EMBEDDED
@@ -33,9 +35,10 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def is_done(name: str, setting: Setting) -> bool:
-    """Whether an item's results are there, and of this model."""
-    record = RESULTS / name / RECORD
-    return record.is_file() and json.loads(record.read_text()).get("weights") == setting.model_key[:12]
+    """Whether an item's results are there, of this model and, where they tell, of these judges, clips and steps."""
+    path = RESULTS / name / RECORD
+    record = json.loads(path.read_text()) if path.is_file() else {}
+    return "weights" in record and not changed_since(item(name), record, setting)
 
 
 def rows_of(name: str) -> dict[str, Row]:
@@ -43,6 +46,13 @@ def rows_of(name: str) -> dict[str, Row]:
     experiment: Experiment | None = getattr(runner_of(item(name)), "experiment", None)
     rows = {} if experiment is None else experiment.rows_at(EMBEDDED)
     return {f"{name}, {key}": row for key, row in rows.items() if is_trained(row)}
+
+
+def is_ready(name: str, setting: Setting) -> bool:
+    """Whether an item may be run beside trainings: it has rows, and all are trained. One without may train something of
+    its own, as `probing` does, and of two that open the cache at once the second is refused."""
+    rows = rows_of(name).values()
+    return bool(rows) and all(setting.trained_file(row).is_file() for row in rows)
 
 
 def run_item(name: str, setting: Setting, runs: Path) -> None:
@@ -68,12 +78,15 @@ def main() -> None:
     rows = {key: row for name in left for key, row in rows_of(name).items()}
 
     def run_ready() -> None:
-        for name in [one for one in left if all(setting.trained_file(row).is_file() for row in rows_of(one).values())]:
+        run([name for name in left if is_ready(name, setting)])
+
+    def run(names: list[str]) -> None:
+        for name in names:
             run_item(name, setting, options.runs)
             left.remove(name)
 
     train_side_by_side(setting, [(name, row, 0) for name, row in rows.items()], CORES, run_ready)
-    run_ready()  # what trains nothing
+    run(list(left))
 
 
 if __name__ == "__main__":

@@ -95,7 +95,7 @@ def evaluate(
     from curvedray.evaluate.report import Report, compare, to_dict, to_markdown
     from curvedray.evaluate.results import ClipResult
     from curvedray.evaluate.run import score_folder
-    from curvedray.evaluate.side_by_side import method_names, write_side_by_side
+    from curvedray.evaluate.side_by_side import method_names, shared_tables, write_side_by_side
     from curvedray.evaluate.side_by_side import to_markdown as side_by_side_table
     from curvedray.files import check_writable
 
@@ -152,7 +152,7 @@ def evaluate(
     if side_by_side:
         write_side_by_side(reports, output)
         if as_json:
-            typer.echo(json.dumps({name: to_dict(one)["table"] for name, one in reports.items()}, indent=1))
+            typer.echo(json.dumps(shared_tables(reports), indent=1))
         else:
             Console(highlight=False).print(Markdown(side_by_side_table(reports)))
             say(f"The page: {quoted(output / 'index.html')}")

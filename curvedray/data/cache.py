@@ -88,12 +88,13 @@ def build_cache(
     def lost(index: int, reason: str) -> _Encoded:
         return _Encoded(source.name_of(index), None, reason)
 
-    with _being_built(folder, is_first=rank == 0):
+    with _being_built(folder, rank, count):
         _check_encoder(folder, model, shape, dtype, write=rank == 0)
         tick(0, len(source))
         opener = partial(open_encoder, model_opener(model, open_model, engine), source, shape, folder, dtype)
         found = run_jobs(jobs, opener, engine, done=done, lost=lost, gpu=True)
-        files = [path for path in folder.glob("*.safetensors") if path.name != ENCODER]
+        # Hidden ones are being written, by another share: they are gone before they can be measured.
+        files = [path for path in folder.glob("[!.]*.safetensors") if path.name != ENCODER]
         size = sum(path.stat().st_size for path in files)
     used = {clip.path for clip in found if clip.path is not None}
     skipped = tuple((clip.name, clip.reason) for clip in found if clip.path is None)
@@ -160,7 +161,7 @@ def clip_file(folder: Path, made_of: str) -> Path:
 
 def remove_unused(folder: Path, source: FootageSource) -> int:
     """Delete the files of clips that are not in a source, such as those of captions since changed; how many."""
-    with _being_built(folder, is_first=True):
+    with _being_built(folder):
         known = {clip_file(folder, source.fingerprint(i)) for i in range(len(source))} | {folder / ENCODER}
         unused = [path for path in folder.glob("*.safetensors") if path not in known]
         for path in unused:
@@ -169,15 +170,18 @@ def remove_unused(folder: Path, source: FootageSource) -> int:
 
 
 @contextmanager
-def _being_built(folder: Path, is_first: bool) -> Iterator[None]:
-    """The first of a run's processes holds the folder for all of them, and clears what a killed one left."""
-    if not is_first:
+def _being_built(folder: Path, rank: int = 0, count: int = 1) -> Iterator[None]:
+    """The first of a run's processes holds the folder for all of them. One that is alone clears what killed ones left;
+    to the first of several those may be files that another share is writing, and `whole_file` clears this machine's.
+    """
+    if rank:
         folder.mkdir(parents=True, exist_ok=True)
         yield
         return
     fix = "Wait until it has finished, or choose another folder."
     with lock_folder(folder, f"cache {folder}", fix):
-        remove_leftovers(folder)
+        if count == 1:
+            remove_leftovers(folder)
         yield
 
 

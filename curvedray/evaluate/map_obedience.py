@@ -9,7 +9,7 @@ beside the floor: what the estimator makes of real clips of that layout.
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from curvedray.evaluate.estimators.clip_reader import Reading
@@ -26,6 +26,7 @@ class LayoutObedience:
     error_of_real: Interval  # the floor
     share_of_the_way: Interval  # from "without" (0) to the floor (1)
     change: Interval  # r of the change asked and seen, over radii
+    change_by_chance: Interval  # the same with the next clip's map: both changes are from one film, so it is not 0
     bearing: Interval  # r of where things are asked to stand and are read: left to right
     distance: Interval  # and near to far
 
@@ -36,7 +37,7 @@ class LayoutObedience:
 def layout_obedience(asked: KnownClips, mapped: Reading, without: Reading, real: Reading) -> LayoutObedience:
     """`asked` is the truth of the layouts whose maps were given; `real` is read from clips rendered of them."""
     with_map, no_map, floor = (distance_errors(asked, said) for said in (mapped, without, real))
-    wanted, seen = _changes(asked, mapped, without)
+    others = asked.log_radius.roll(1, 0), asked.known & asked.known.roll(1, 0)
     things = asked.colour == 0
     stands, read = (positions(x.position, things) for x in (asked, mapped))
     return LayoutObedience(
@@ -44,7 +45,8 @@ def layout_obedience(asked: KnownClips, mapped: Reading, without: Reading, real:
         bootstrap(no_map),
         bootstrap(floor),
         share_of_the_way(with_map, no_map, floor),
-        correlation_by_clip(wanted, seen),
+        correlation_by_clip(*_changes(asked.log_radius, asked.known, mapped, without)),
+        correlation_by_clip(*_changes(*others, mapped, without)),
         *(correlation_by_clip([x[:, i] for x in stands], [x[:, i] for x in read]) for i in (0, 1)),
     )
 
@@ -72,11 +74,13 @@ def share_of_the_way(
     return Interval(float(shares[0]), float(low), float(high))
 
 
-def _changes(asked: KnownClips, mapped: Reading, without: Reading) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Per clip, over its known radii: how far the map is from what is seen without it, and how far the video went."""
+def _changes(
+    asked: Float[Tensor, "n t y x"], known: Bool[Tensor, "n t y x"], mapped: Reading, without: Reading
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Per clip, over its known radii: how far a map is from what is seen without it, and how far the video went."""
     before = without.log_radius.double()
-    wanted, seen = asked.log_radius.double() - before, mapped.log_radius.double() - before
-    rows = [(w[k].numpy(), s[k].numpy()) for w, s, k in zip(wanted, seen, asked.known, strict=True)]
+    wanted, seen = asked.double() - before, mapped.log_radius.double() - before
+    rows = [(w[k].numpy(), s[k].numpy()) for w, s, k in zip(wanted, seen, known, strict=True)]
     return [w for w, _ in rows], [s for _, s in rows]
 
 

@@ -31,10 +31,14 @@ def method_names(folders: Sequence[Path]) -> dict[str, Path]:
 
 
 def write_side_by_side(reports: Mapping[str, Report], folder: Path) -> None:
-    """scores.json, table.md and index.html of all methods; each method's own report is in a folder of its name."""
+    """scores.json, table.md and index.html of all methods, with means over the clips that they share; each method's own
+    report is in a folder of its name."""
+    tables = shared_tables(reports)
     texts = {
         "scores.json": json.dumps(
-            {name: to_dict(report) for name, report in reports.items()}, indent=1, allow_nan=False
+            {name: to_dict(report) | {"table": tables[name]} for name, report in reports.items()},
+            indent=1,
+            allow_nan=False,
         ),
         "table.md": to_markdown(reports),
         "index.html": to_html(reports),
@@ -68,7 +72,10 @@ def to_html(reports: Mapping[str, Report]) -> str:
 
 
 def table(reports: Mapping[str, Report]) -> list[dict[str, Any]]:
-    cells = {name: {cell.metric: cell for cell in shared(reports)[name].cells()} for name in reports}
+    cells = {
+        name: {cell.metric: cell for cell in report.cells() if cell.group == "all"}
+        for name, report in shared(reports).items()
+    }
     metrics = dict.fromkeys(metric for own in cells.values() for metric in own)
     rows = []
     for metric in metrics:
@@ -98,6 +105,11 @@ def shared(reports: Mapping[str, Report]) -> dict[str, Report]:
         )
         for name, report in reports.items()
     }
+
+
+def shared_tables(reports: Mapping[str, Report]) -> dict[str, list[dict[str, Any]]]:
+    """The same means for scripts, those by lens too."""
+    return {name: to_dict(report)["table"] for name, report in shared(reports).items()}
 
 
 def clip_names(reports: Mapping[str, Report]) -> list[str]:

@@ -101,8 +101,17 @@ def make_test_clips(setting: Setting, wanted: TestSet, tick: Tick = no_tick) -> 
     if not folder.is_dir():
         with scratch_folder(folder) as scratch:
             write_clips(setting, wanted, family, count, scratch, tick)
-            os.replace(scratch, folder)
+            _keep(scratch, folder)
     return TestClips(folder)
+
+
+def _keep(scratch: Path, folder: Path) -> None:
+    """Give a finished test set its name, unless another run that shares it was quicker: then its own is as good."""
+    try:
+        os.replace(scratch, folder)
+    except OSError:
+        if not folder.is_dir():
+            raise
 
 
 def write_clips(setting: Setting, wanted: TestSet, family: str, count: int, folder: Path, tick: Tick) -> None:

@@ -10,6 +10,7 @@ from curvedray.cameras import Lens
 from curvedray.encoding.curved import breakpoints, curved_path, expected_phasor
 from curvedray.paper.catalogue import Item
 from curvedray.paper.listener import Listener
+from curvedray.paper.provenance import Provenance
 from curvedray.paper.runner import Page, Work
 from curvedray.paper.scales import Scale
 from curvedray.paper.setting import Setting
@@ -37,7 +38,8 @@ class DrawingRunner:
         drawing, words = self.draw(setting)
         name = f"{entry.name}.svg"
         text = f"# {entry.title}\n\n![{entry.title}]({name})\n\n{words}\n"
-        return Page(text, {"item": entry.name, "pictures": [name]}, {name: drawing.encode()})
+        made = Provenance.now(entry, setting)
+        return Page(text, {"item": entry.name, **made.to_json(), "pictures": [name]}, {name: drawing.encode()})
 
 
 def path_in(lens: Lens, points: int) -> Tensor:

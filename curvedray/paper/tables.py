@@ -61,7 +61,7 @@ def comparison_page(
     lines = [f"# {entry.title}", "", *made.lines(), ""]
     lines += [how or how_it_was_run(experiment, setting, measured, judges), ""]
     lines += [our_table(entry, measured, columns), "", LEGEND.format(seeds=SEEDS if setting.seeds > 1 else ""), ""]
-    lines += [f"**{summary(found)}**", "", *(f"- {verdict.sentence}" for verdict in found), ""]
+    lines += [f"**{summary(entry, found)}**", "", *(f"- {verdict.sentence}" for verdict in found), ""]
     ranks = rank_sentence(entry, measured, columns)
     lines += [ranks, ""] if ranks else []
     lines += [differences(entry, experiment, measured, columns), ""] if experiment.baseline else []

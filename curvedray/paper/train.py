@@ -9,17 +9,19 @@ import os
 import signal
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from itertools import islice
 from multiprocessing import get_context, parent_process
 from pathlib import Path
-from threading import Barrier, Thread
+from threading import Barrier, BrokenBarrierError, Thread
 
 import torch
 
 from curvedray.data.clips import ClipSource
 from curvedray.data.sources import open_clips
+from curvedray.inputs import read_json
 from curvedray.models.open import load_model
 from curvedray.paper.experiment import Row
 from curvedray.paper.families import clips_of_family
@@ -29,10 +31,11 @@ from curvedray.paper.setting import Setting, key_of
 from curvedray.paper.teachers import TaughtClips
 from curvedray.training.loop import train
 from curvedray.training.process import Process
-from curvedray.training.recipe import Recipe
+from curvedray.training.recipe import Recipe, changed, value_at
 from curvedray.training.start import check_targets
 
 log = logging.getLogger(__name__)
+NAMED_AT_BEGIN = ("precision", "model", "data.source", "data.labels")
 SECONDS_TO_STOP = 30  # of a training that was asked to: a step and a checkpoint
 _turn: AbstractContextManager[object] = nullcontext()  # of whoever may open the cache, where several trainings share it
 _together: Barrier | None = None  # where those processes meet
@@ -66,11 +69,12 @@ def cache_of(setting: Setting, recipe: Recipe) -> Path:
 def train_recipe(recipe: Recipe, out: Path, cache: Path, teacher: str, seen: str, hears: Listener) -> Path:
     """Train into a folder, or go on with it. A run that is asked to stop leaves a checkpoint and ends the command."""
     recipe = replace(recipe, data=replace(recipe.data, cache=str(cache)))
+    here, recipe = recipe, as_begun(recipe, out)  # what is opened is where it lies today
     process = Process(recipe, out)
-    model = load_model(recipe.model, device=process.device)
+    model = load_model(here.model, device=process.device)
     with _turn:
         source, _ = open_clips(
-            recipe.data,
+            here.data,
             model,
             out,
             held_out=recipe.validation_clips,
@@ -78,7 +82,7 @@ def train_recipe(recipe: Recipe, out: Path, cache: Path, teacher: str, seen: str
             wait=process.wait,
             tick=lambda done, total: hears.tick(done, total, "clips into the cache"),
         )
-    check_targets(recipe, source, hears.say)
+    check_targets(here, source, hears.say)
     clips: ClipSource = source if seen == "all" else clips_of_family(source, seen)
     if teacher != "exact":
         clips = TaughtClips(clips, teacher)
@@ -86,6 +90,16 @@ def train_recipe(recipe: Recipe, out: Path, cache: Path, teacher: str, seen: str
     if train(recipe, model, clips, out, process, resume=True, tick=hears.tick, say=hears.say).weights is None:
         raise KeyboardInterrupt
     return out / "adapter.safetensors"
+
+
+def as_begun(recipe: Recipe, out: Path) -> Recipe:
+    """The recipe of a folder that is gone on with: its key names weights and clips by their content and leaves
+    precision out, while a run that is resumed must have the names and the precision that it was begun with."""
+    file = out / "recipe.json"
+    if not file.is_file():
+        return recipe
+    begun = Recipe.from_json(read_json(file, "a run's recipe"))
+    return changed(recipe, {key: value_at(begun, key) for key in NAMED_AT_BEGIN})
 
 
 def train_side_by_side(
@@ -108,14 +122,28 @@ def train_side_by_side(
     pool = ProcessPoolExecutor(processes, own, initializer=_on_one_core, initargs=shared)
     try:
         for row, seed in caches.values():
-            for share in [pool.submit(_make_share, setting, row, seed, rank, processes) for rank in range(processes)]:
-                share.result()
-        for done in as_completed([pool.submit(_train_logged, setting, *one) for one in distinct.values()]):
-            done.result()
-            one_more()
-    finally:  # where one failed or was stopped, those that wait are not begun
+            raise_reason([pool.submit(_make_share, setting, row, seed, rank, processes) for rank in range(processes)])
+        left = iter(distinct.values())
+        running = {pool.submit(_train_logged, setting, *one) for one in islice(left, processes)}
+        while running:
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            for training in done:
+                training.result()
+            # A pool takes up calls before it has hands for them, and those it cannot cancel: it is given no more.
+            running |= {pool.submit(_train_logged, setting, *one) for one in islice(left, len(done))}
+            for _ in done:
+                one_more()
+    finally:
         pool.shutdown(cancel_futures=True)
     return {(name, seed): train_row(setting, name, row, seed, Listener()) for name, row, seed in wanted}
+
+
+def raise_reason(shares: Sequence[Future[None]]) -> None:
+    """Wait for all shares of a cache; where one failed, raise why, and not that the others waited for it in vain."""
+    wait(shares)
+    failed = [error for share in shares if (error := share.exception()) is not None]
+    for error in sorted(failed, key=lambda error: isinstance(error, BrokenBarrierError)):
+        raise error
 
 
 def _on_one_core(turn: AbstractContextManager[object], together: Barrier) -> None:
@@ -141,14 +169,14 @@ def _make_share(setting: Setting, row: Row, seed: int, rank: int, count: int) ->
     meet = _together
     assert meet is not None
 
-    def wait() -> None:
+    def wait_for_all() -> None:
         meet.wait()
 
     recipe = setting.recipe_of(row, seed)
     data = replace(recipe.data, cache=str(cache_of(setting, recipe)))
     log.info("clips into the cache: share %d of %d", rank + 1, count)
     try:
-        open_clips(data, load_model(recipe.model), setting.store, share=(rank, count), wait=wait)
+        open_clips(data, load_model(recipe.model), setting.store, share=(rank, count), wait=wait_for_all)
     except BaseException:
         meet.abort()  # the others would wait for it
         raise

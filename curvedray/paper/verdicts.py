@@ -18,7 +18,7 @@ from curvedray.paper.flow_losses import FLOW_LOSS
 from curvedray.paper.measured import Measured, Spread
 
 Word = Literal["shown", "contradicted", "undecided"]
-CAMERA = "CamMC"  # whose order of rows is also looked for on the finer scale of the flow loss, where that is measured
+CAMERA = "CamMC"  # whose order of rows is also looked for in the flow loss, where that is measured
 FEWEST = 8  # clips: an interval over fewer says little of the others
 
 
@@ -100,16 +100,18 @@ def _word(claim: Claim, difference: Spread, size: float, better: str) -> Word:
     return "shown" if side == wanted else "contradicted"
 
 
-def summary(found: Sequence[Verdict]) -> str:
-    """All verdicts in a sentence, those by the flow loss in one of their own: it is no metric of the paper's."""
+def summary(entry: Item, found: Sequence[Verdict]) -> str:
+    """All verdicts in a sentence, those by the flow loss in one of their own: it is no metric of the paper's. Nor are
+    the orderings of what we add to it."""
+    whose = "" if entry.kind == "ours" else " of the paper"
     if not found:
-        return "None of the paper's orderings could be tested by what was measured."
-    papers = [verdict.word for verdict in found if verdict.claim.metric != FLOW_LOSS.name]
-    ours = [verdict.word for verdict in found if verdict.claim.metric == FLOW_LOSS.name]
+        return f"None of the orderings{whose} could be tested by what was measured."
+    others = [verdict.word for verdict in found if verdict.claim.metric != FLOW_LOSS.name]
+    losses = [verdict.word for verdict in found if verdict.claim.metric == FLOW_LOSS.name]
     seeds = max(verdict.difference.seeds for verdict in found)
     runs = "one seed of training" if seeds == 1 else f"{seeds} seeds of training"
-    said = f"Of {len(papers)} orderings of the paper that could be tested: {counted(papers)} ({runs})."
-    return said + (f" Its order by {CAMERA}, looked for in the flow loss, which is ours: {counted(ours)}." * bool(ours))
+    said = f"Of {len(others)} orderings{whose} that could be tested: {counted(others)} ({runs})."
+    return said + (f" In the flow loss, which is ours: {counted(losses)}." if losses else "")
 
 
 def counted(words: Sequence[str]) -> str:

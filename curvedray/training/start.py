@@ -25,7 +25,7 @@ from curvedray.training.process import Process
 from curvedray.training.recipe import Recipe, differences
 
 LOCKED = "Wait for that run, stop it, or choose another folder with -o."
-FREE = ("every.", "keep:")  # keys that do not change the weights
+FREE = ("every.", "keep:", "data.cache:")  # keys that do not change the weights: a cache may lie anywhere
 
 
 def check_run_folder(out: Path) -> None:

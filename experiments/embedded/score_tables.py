@@ -25,6 +25,7 @@ from curvedray.tables import markdown_table
 
 FAMILIES = ("pinhole", "wide", "fisheye")
 FLOOR, STILL, SHUFFLED = "real clips (the estimator's floor)", "no motion", "shuffled cameras"
+OTHERS = "real clips of that layout"
 MEASURES = {
     "rotation": "rotation, degrees per frame",
     "metres": "translation, m",
@@ -42,6 +43,7 @@ OBEDIENCE = {
     "error_of_real": "floor",
     "share_of_the_way": "share of the way",
     "change": "r of change",
+    "change_by_chance": "by chance: r of change, another clip's map",
     "bearing": "r of left to right",
     "distance": "r of near to far",
 }
@@ -120,7 +122,9 @@ def write_page(
         "",
         "Each clip filmed with the exact map of another layout, which caption and camera do not tell. Share of the "
         "way: from the error of the same row without a map (0) to the estimator's on real clips of that layout (1). "
-        "Correlations: of the change of log distance that was asked and seen, and of where things stand and are read.",
+        "Correlations: of the change of log distance that was asked and seen, and of where things stand and are read. "
+        "The r of the change is not 0 for a map that is ignored, as what was asked and what was seen are both counted "
+        "from the same film without a map: beside it stands the same r with another clip's map, its chance level.",
         "",
         markdown_table(
             ["row", *OBEDIENCE.values(), *ADHERENCE.values()],
@@ -166,21 +170,18 @@ def near_of(log_radius: torch.Tensor, known: torch.Tensor) -> torch.Tensor:
 def _layouts(
     asked: KnownClips, rows: Sequence[Row], mapped: Sequence[Row], others: Row
 ) -> list[tuple[str, list[dict[str, Interval]]]]:
-    """Obedience and adherence of every row that was given maps, beside the same row without."""
+    """Obedience and adherence of every row that was given maps, beside the same row without, and beside real clips: how
+    far these are from the row without, which they are counted from, is each row's own."""
     free: dict[str, list[Row]] = {}
     for row in rows:
         free.setdefault(row.name, []).append(row)
     found: dict[str, list[dict[str, Interval]]] = {}
     for row in mapped:
         without = free[row.name][len(found.get(row.name, []))]
-        obeyed: LayoutObedience = layout_obedience(asked, row.said, without.said, others.said)
-        found.setdefault(row.name, []).append(vars(obeyed) | _adherence(asked, row.said))
-        found.setdefault(f"{row.name}, without a map", []).append(
-            vars(layout_obedience(asked, without.said, without.said, others.said)) | _adherence(asked, without.said)
-        )
-    if found:
-        floor = vars(layout_obedience(asked, others.said, without.said, others.said)) | _adherence(asked, others.said)
-        found["real clips of that layout"] = [floor]
+        shown = {row.name: row, f"{row.name}, without a map": without, f"{row.name}, {OTHERS}": others}
+        for name, one in shown.items():
+            obeyed: LayoutObedience = layout_obedience(asked, one.said, without.said, others.said)
+            found.setdefault(name, []).append(vars(obeyed) | _adherence(asked, one.said))
     return list(found.items())
 
 

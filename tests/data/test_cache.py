@@ -12,6 +12,7 @@ from curvedray.data.clips import VideoShape, encoded
 from curvedray.data.fingerprint import END, SMALL, file_fingerprint
 from curvedray.data.folders import FolderFootage, write_folder
 from curvedray.errors import InputError
+from curvedray.files import whole_file
 from curvedray.locks import LOCK, lock_folder
 
 SHAPE = VideoShape(9, 32, 48)
@@ -87,6 +88,17 @@ def test_a_cache_of_something_else_is_refused(tmp_path):
     (tmp_path / "other" / "shard-00000.safetensors").touch()
     with pytest.raises(InputError, match="earlier version"):
         build_cache(TinyFootage(2), TinyModel(), SHAPE, tmp_path / "other")
+
+
+def test_the_first_share_leaves_alone_what_another_is_writing(tmp_path):
+    """It deleted the temporary files of all, and the other share died when its own was to get its name."""
+    model, source = TinyModel(), TinyFootage(2)
+    other = clip_file(tmp_path, source.fingerprint(1))
+    with whole_file(other) as temporary:
+        temporary.write_bytes(b"half")
+        report = build_cache(source, model, SHAPE, tmp_path, share=(0, 2))
+    assert other.read_bytes() == b"half"
+    assert (report.clips, report.unused) == (1, 0)
 
 
 def test_processes_share_the_work_of_a_cache(tmp_path):

@@ -104,6 +104,18 @@ def test_the_page_has_every_row(truth: KnownClips, tmp_path: Path) -> None:
     assert second["share_of_the_way"]["mean"] == pytest.approx(0.5, abs=1e-5)
 
 
+def test_the_floor_of_a_map_is_beside_the_row_that_it_is_counted_from(truth: KnownClips, tmp_path: Path) -> None:
+    """The row of real clips was counted from the films of whichever adapter came last, and did not say so."""
+    near, far = (reading_of(truth, name, wrong) for name, wrong in (("near", 0.2), ("far", 0.4)))
+    real = reading_of(truth, "real")
+    families = [*FAMILIES, *FAMILIES, *FAMILIES[:2]]
+    write_page(tmp_path, truth, truth, families, real, real, [near, far], [near, far], "floor", "python score.py")
+    maps = json.loads((tmp_path / "rows.json").read_text())["maps"]
+    for name, without in (("near", 0.2), ("far", 0.4)):
+        (floor,) = maps[f"{name}, real clips of that layout"]
+        assert floor["error_without"]["mean"] == pytest.approx(without, abs=1e-5)
+
+
 def test_a_path_in_near_distances_forgets_the_scale(truth: KnownClips) -> None:
     said = truth.exact()
     twice = replace(said, shift=2 * said.shift, log_radius=said.log_radius + np.log(2))

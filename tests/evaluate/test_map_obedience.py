@@ -41,3 +41,14 @@ def test_half_way_is_half_and_noise_is_no_obedience(layouts):
     noise = torch.randn(between.shape, generator=torch.Generator().manual_seed(0))
     noisy = replace(other.exact(), log_radius=first.log_radius + 0.1 * noise)
     assert abs(layout_obedience(other, noisy, first.exact(), other.exact()).change.mean) < 0.1
+
+
+def test_a_map_that_is_ignored_is_told_by_its_chance_level(layouts):
+    """Filmed anew without heed of the map, the r of change was about 0.5: both changes are from the same film."""
+    first, other = layouts
+    again = replace(first.exact(), log_radius=first.log_radius.roll(2, 0))  # some other film, whatever the map
+    ignored = layout_obedience(other, again, first.exact(), other.exact())
+    assert ignored.change.mean > 0.3
+    assert ignored.change_by_chance.mean == pytest.approx(ignored.change.mean, abs=0.25)
+    obeyed = layout_obedience(other, other.exact(), first.exact(), other.exact())
+    assert obeyed.change_by_chance.mean < 0.9 < obeyed.change.mean

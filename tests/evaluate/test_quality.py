@@ -100,6 +100,44 @@ def test_a_changed_video_or_other_weights_are_not_served_from_what_was_kept(fold
     assert "FVD" in measure_quality(request, chosen_metrics("fvd")).absent
 
 
+VBENCH_STAND_IN = """
+import json, pathlib, sys
+import numpy as np
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "load" in asked:
+        network = pathlib.Path(asked["weights"]) / "flicker" / "network.pth"
+        answer = {"version": "vbench 0.1.5"}
+    else:
+        network.parent.mkdir(exist_ok=True)
+        if not network.exists():
+            network.write_text("as fetched")
+        values = {name: np.full(len(asked["files"]), 0.5) for name in asked["dimensions"]}
+        np.savez(asked["out"], **values)
+        answer = {}
+    print(json.dumps(answer), flush=True)
+"""
+
+
+def test_vbenchs_answers_are_kept_by_its_weights_and_with_its_version(folder):
+    """They were kept by the videos alone: other weights were served the old answers, and the version was not said."""
+    (folder / "weights" / "vbench").mkdir()
+    (folder / "vbench.py").write_text(VBENCH_STAND_IN)
+    python = folder / "python"
+    python.write_text(f"#!/bin/sh\nexec {sys.executable} {folder / 'vbench.py'}\n")
+    python.chmod(0o755)
+    asked = chosen_metrics("flicker")
+    first = measure_quality(request_for(folder, vbench_python=str(python)), asked)
+    assert [cell.interval.mean for cell in first.cells] == [0.5]
+    again = measure_quality(request_for(folder, vbench_python="no-such-python"), asked)  # what it fetched is counted
+    assert again.cells == first.cells
+    assert again.versions == first.versions
+    assert first.versions["vbench"].startswith("vbench 0.1.5, weights ")
+    (folder / "weights" / "vbench" / "flicker" / "network.pth").write_text("another")
+    other = measure_quality(request_for(folder, vbench_python="no-such-python"), asked)
+    assert "no-such-python" in other.absent["Flicker"]
+
+
 def test_what_is_missing_is_one_sentence_and_stops_nothing_else(folder):
     found = measure_quality(Request({"a": folder / "ours" / "00.mp4"}, folder / "out"), METRIC_NAMES)
     assert found.cells == []

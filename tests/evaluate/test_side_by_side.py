@@ -12,8 +12,11 @@ from curvedray.errors import InputError
 from curvedray.evaluate.estimators.protocol import Estimate
 from curvedray.evaluate.matching import match
 from curvedray.evaluate.metrics.geometry import adherence_scores, at_size, pooled, pooled_to
+from curvedray.evaluate.report import Report
+from curvedray.evaluate.results import ClipResult
 from curvedray.evaluate.run import score_folder
-from curvedray.evaluate.scores import Failure
+from curvedray.evaluate.scores import Failure, Score
+from curvedray.evaluate.side_by_side import table
 from curvedray.media.video import write_video
 from curvedray.radial.map import RadialMap, write_radial_map
 
@@ -84,16 +87,37 @@ def test_methods_are_scored_side_by_side_over_the_clips_they_share(methods, monk
     out = methods / "report"
     done = CliRunner().invoke(app, [*words, "-o", str(out)])
     assert done.exit_code == 0, done.output
-    table = (out / "table.md").read_text()
-    assert "| metric | unit | ours | theirs |" in table
-    assert "the 1 clips that every method" in table
-    assert "theirs 1" in table  # failed
-    assert "A distance counts where both maps have one" in table
+    written = (out / "table.md").read_text()
+    assert "| metric | unit | ours | theirs |" in written
+    assert "the 1 clips that every method" in written
+    assert "theirs 1" in written  # failed
+    assert "A distance counts where both maps have one" in written
     page = (out / "index.html").read_text()
     assert page.count("data:image/jpeg") >= 4
     assert "too dark" in page
     assert set(json.loads((out / "scores.json").read_text())) == {"ours", "theirs"}
     assert (out / "ours" / "index.html").is_file()
+    found = CliRunner().invoke(app, [*words, "-o", str(out), "--json"])
+    tables = json.loads(found.stdout)
+    assert {cell["clips"] for own in tables.values() for cell in own} == {1}  # it was of every clip a method has
+    assert {name: one["table"] for name, one in json.loads((out / "scores.json").read_text()).items()} == tables
     for bad, said in ((folders[:1], "two folders"), ([folders[0], folders[0]], "different names")):
         done = CliRunner().invoke(app, ["evaluate", *bad, *words[3:], "-o", str(out)])
         assert said in str(done.exception)
+
+
+def test_the_mean_of_all_clips_is_not_that_of_one_lens_group():
+    """Where both kinds of lens were filmed, each metric showed the mean of its last group, the bent lenses."""
+
+    def report(shift):
+        values = {"pinhole": 1.0 + shift, "non-pinhole": 3.0 + shift}
+        results = [
+            ClipResult(f"{lens} {i}", [Score(f"{lens} {i}", "RotErr", value, "rad", "lower")], stratum=lens)
+            for lens, value in values.items()
+            for i in range(2)
+        ]
+        return Report(results, "seer", "1", "none", 1)
+
+    (row,) = table({"ours": report(0), "theirs": report(10)})
+    assert [text.partition(" ")[0] for text in row["means"]] == ["2.00", "12.0"]
+    assert all(text.endswith("(4)") for text in row["means"])

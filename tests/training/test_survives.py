@@ -173,6 +173,7 @@ def test_a_run_is_not_overwritten_nor_resumed_as_another(tmp_path):
     with pytest.raises(InputError, match=r"adapter\.breakpoints: 5 / 3"):
         run(tmp_path, ["steps=2", "adapter.breakpoints=3"], resume=True)
     assert run(tmp_path, ["steps=2", "keep=5"], resume=True).step == 2  # nothing left to do
+    assert run(tmp_path, ["steps=2", "data.cache=elsewhere"], resume=True).step == 2  # a moved cache was refused
 
 
 def test_a_model_is_left_as_it_was_however_a_run_ends(tmp_path, whole):

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 
@@ -185,8 +186,8 @@ def _of_folder(extractor: str, kinds: Mapping[str, Kind], request: Request, foun
         raise InputError("VBench", "videos as .mp4 or .gif", strange[0])
     dimensions = list(dict.fromkeys(kind.dimension for kind in kinds.values()))
     captions = {files[clip]: request.captions.get(clip, "a video") for clip in request.videos}
-    made_of = [file_fingerprint(video) for video in request.videos.values()]
-    kept = request.folder / "features" / f"vbench-{fingerprint([made_of, dimensions, captions])[:24]}.npz"
+    made_of = [[file_fingerprint(video) for video in request.videos.values()], dimensions, captions]
+    kept = _vbench_file(request.folder, made_of, weights)
     if not kept.is_file():
         with (
             TemporaryDirectory() as folder,
@@ -196,15 +197,32 @@ def _of_folder(extractor: str, kinds: Mapping[str, Kind], request: Request, foun
                 (Path(folder) / files[clip]).symlink_to(video.absolute())
             tick(0, len(dimensions), "VBench")
             asked = {"folder": folder, "files": list(files.values()), "captions": captions, "dimensions": dimensions}
-            _keep(worker, kept, **asked)
-            found.versions[extractor] = worker.version
+            with TemporaryDirectory() as scratch:
+                fresh = Path(scratch) / "answers.npz"
+                worker.ask(**asked, out=str(fresh))
+                arrays: dict[str, Any] = {**read_arrays(fresh, "VBench's answers"), "version": worker.version}
+        kept = _vbench_file(request.folder, made_of, weights)  # VBench fetches what it lacks: now it has it
+        with whole_file(kept) as temporary, temporary.open("wb") as file:
+            np.savez(file, **arrays)
     answer = read_arrays(kept, "VBench's answers")
+    found.versions[extractor] = f"{answer['version']}, weights {files_fingerprint(weights)[:12]}"
     for kind in kinds.values():
         for clip, value in zip(request.videos, answer[kind.dimension], strict=True):
             if np.isfinite(value):
                 found.scores.append(kind.metric.of(clip, float(value)))
             else:
                 found.failed[str(request.videos[clip])] = f"VBench gave no {kind.dimension}"
+
+
+def _vbench_file(folder: Path, made_of: object, weights: Path) -> Path:
+    """Where VBench's answers are kept. Its version is not known before it is started: it is stored with them."""
+    return folder / "features" / f"vbench-{fingerprint([made_of, files_fingerprint(weights)])[:24]}.npz"
+
+
+def files_fingerprint(folder: Path) -> str:
+    """Of all files in a folder, also those in folders of it, in which VBench keeps each network."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return fingerprint([[path.relative_to(folder).as_posix(), file_fingerprint(path)] for path in files])
 
 
 MEASURES: dict[str, Callable[[str, Mapping[str, Kind], Request, Quality, Tick], None]] = {
