@@ -11,7 +11,7 @@ from curvedray.errors import InputError
 
 def as_tensor(name: str, value: Any, dtype: torch.dtype | None = None, device: torch.device | None = None) -> Tensor:
     """A tensor, array, list or number as a tensor, of a dtype if one is given; else whole ones become floating."""
-    if isinstance(value, Tensor) and dtype is None:
+    if isinstance(value, Tensor) and dtype is None and value.is_floating_point():
         return value
     try:
         tensor = torch.as_tensor(value, dtype=dtype, device=device)

@@ -241,7 +241,12 @@ def _read(
     cameras, changed = file_cameras(file, name, said, lens, pixels(size), frames)
     for words in changed:
         _say(f"{file}: {words}")
-    return cameras if near is None else cameras.scaled(near), name, reason
+    if near is None:
+        return cameras, name, reason
+    if cameras.unit == "near":  # another division would be one too many, and nothing would show it
+        fix = "If it is not, say --option unit=arbitrary."
+        raise InputError("--near", "none, as the file is in near distances already", near, fix)
+    return cameras.scaled(near), name, reason
 
 
 def _report(cameras: "Cameras", file: Path, source: str, as_json: bool) -> None:

@@ -23,6 +23,7 @@ from curvedray.formats.source import Source
 
 DEFAULT_SIZE = (832, 480)
 DEFAULT_LENS = "pinhole-90"
+OFF_MIDDLE = 0.05  # of the log of twice a lens's centre over its image's side: what calibrated lenses are off by
 PINHOLE_XI = 1e-6  # what a fit may leave of a pinhole: a millionth of the focal length, in pixels
 
 
@@ -55,6 +56,20 @@ def image_size(source: Source, found: tuple[int, int] | None = None) -> tuple[in
         return source.given.size
     note(f"{source.name} does not say its image size: taken as {DEFAULT_SIZE}. Say otherwise with size=.")
     return DEFAULT_SIZE
+
+
+def centred_size(source: Source, center: Sequence[float]) -> tuple[int, int]:
+    """The size of the image that a lens is for, where nothing but its centre tells: twice that, with a note.
+
+    A size that is given is the image's own, unless it has the shape of twice the centre: then the lens is for another
+    size of the same picture. One almost as large is the same size, and the centre a little off its middle.
+    """
+    found, wanted = (max(1, round(2 * center[0])), max(1, round(2 * center[1]))), source.given.size
+    if wanted is None:
+        note(f"{source.name} does not say its image size: {found}, twice its centre. Say otherwise with size=.")
+        return found
+    alike = all(abs(math.log(old / new)) <= OFF_MIDDLE for old, new in zip(found, wanted, strict=True))
+    return found if same_shape(found, wanted) and not alike else wanted
 
 
 def gather_lens(
@@ -94,11 +109,16 @@ def gather_lens(
 
 def _growth(source: Source, found: tuple[int, int], wanted: tuple[int, int]) -> tuple[float, float]:
     """By how much width and height grow; an image of another shape would be stretched, and is refused."""
-    if abs(math.log(found[0] / found[1] * wanted[1] / wanted[0])) > SHAPE_TOLERANCE:
+    if not same_shape(found, wanted):
         fix = "Choose a size of that shape, or overrule the lens with lens=."
         expected = f"a lens for an image shaped like {wanted[0]} x {wanted[1]}"
         source.fail("", expected, f"one for {found[0]} x {found[1]}", fix)
     return wanted[0] / found[0], wanted[1] / found[1]
+
+
+def same_shape(found: tuple[int, int], wanted: tuple[int, int]) -> bool:
+    """Whether one is the other enlarged, but for rounding."""
+    return abs(math.log(found[0] / found[1] * wanted[1] / wanted[0])) <= SHAPE_TOLERANCE
 
 
 def fitted(source: Source, where: str, model: LensModel) -> list[float]:
@@ -107,7 +127,10 @@ def fitted(source: Source, where: str, model: LensModel) -> list[float]:
         with np.errstate(all="ignore"):  # what overflows is caught by name below
             fit = fit_ucm(model)
     except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
-        source.fail(where, "a lens that the Unified Camera Model can follow", error)
+        # How to fit less of it is advice that the reader of a file cannot take.
+        wide = isinstance(error, InputError) and error.name == "max_angle"
+        got = "one that sees too far behind itself" if wide else error
+        source.fail(where, "a lens that the Unified Camera Model can follow", got, "Overrule it with lens=.")
     if fit.max_pixels > 0:
         note(f"{source.name}, {where}: the lens was fitted. {fit}")
     if fit.at_bound:

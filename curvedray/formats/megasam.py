@@ -6,8 +6,8 @@ Only poses and lens are unpacked; images and depths may be gigabytes.
 import numpy as np
 
 from curvedray.cameras import Cameras
-from curvedray.formats.build import gather, note, npz
-from curvedray.formats.lenses import gather_lens, given_lens, intrinsics, lens_numbers, matrix_of
+from curvedray.formats.build import gather, npz
+from curvedray.formats.lenses import centred_size, gather_lens, given_lens, intrinsics, lens_numbers, matrix_of
 from curvedray.formats.source import Source
 
 
@@ -35,10 +35,7 @@ def _image_size(source: Source, numbers: list[float]) -> tuple[int, int]:
             height, width = source.array_headers[name].shape[1:3]
             if width and height:
                 return width, height
-    size = (max(1, round(2 * numbers[2])), max(1, round(2 * numbers[3])))
-    if source.given.size is None:
-        note(f"{source.name} holds no images: their size is taken as {size}, twice the lens's centre. Or say size=.")
-    return source.given.size or size
+    return centred_size(source, numbers[2:4])
 
 
 def write(cameras: Cameras) -> bytes:

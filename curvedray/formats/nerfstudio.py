@@ -138,36 +138,44 @@ def write(cameras: Cameras, *, file_path: str = "images/frame_{:05d}.png") -> by
 
 
 def read_path(source: Source) -> Cameras:
-    """A size that is given overrules the file's render size: pixels are square, and the fov is vertical."""
+    """The path's own render size is the image's, else the one given: a size given beside it rescales the lens."""
     top = source.json
-    fisheye = "camera_type" in top and top["camera_type"].text().lower() == "fisheye"
-    if not fisheye and "camera_type" in top and top["camera_type"].text() != "perspective":
-        top["camera_type"].fail("perspective or fisheye", top["camera_type"].value, "Export one of them.")
-    size = source.given.size
-    if size is None and "render_width" in top and "render_height" in top:
+    size = None
+    if "render_width" in top and "render_height" in top:
         size = top["render_width"].integer(), top["render_height"].integer()
-    width, height = image_size(source, size)
+    size = image_size(source, size)
     frames = top["camera_path"].items()
-    fits: dict[LensModel, list[float]] = {}
-    numbers = []
-    for frame in frames:
-        fov = frame["fov"].number()
-        if not 0 < fov < 180:
-            frame["fov"].fail("vertical degrees above 0 and below 180", fov)
-        focal = height / 2 / math.tan(math.radians(fov) / 2)
-        # A fisheye is equidistant, with the focal length that the fov would give a pinhole: it sees 2 tan(fov / 2).
-        model = (Equidistant if fisheye else Pinhole)(focal, focal, width / 2, height / 2, (width, height))
-        if model not in fits:
-            fits[model] = fitted(source, f"field {frame.where}", model)
-        numbers.append(fits[model])
-        _check_aspect(source, frame, width / height)
     where = [f"field {frame.where}.camera_to_world" for frame in frames]
     poses = from_opengl(torch.stack([frame["camera_to_world"].pose() for frame in frames]))
     fps = top["fps"].number() if "fps" in top and top["fps"].value is not None else None
     if fps is not None and fps <= 0:
         top["fps"].fail("a positive number of frames per second", fps)
-    lens = given_lens(source, (width, height)) or gather_lens(source, where, numbers, (width, height))
+    lens = given_lens(source, size) or _path_lens(source, top, frames, size)
     return gather(source, where, poses, lens, "arbitrary", fps)
+
+
+def _path_lens(source: Source, top: Node, frames: list[Node], size: tuple[int, int]) -> Lens:
+    """Pixels are square, and the fov is vertical.
+
+    A fisheye is equidistant, with the focal length that the fov would give a pinhole: it sees 2 tan(fov / 2).
+    """
+    fisheye = "camera_type" in top and top["camera_type"].text().lower() == "fisheye"
+    if not fisheye and "camera_type" in top and top["camera_type"].text() != "perspective":
+        top["camera_type"].fail("perspective or fisheye", top["camera_type"].value, "Export one of them.")
+    width, height = size
+    fits: dict[LensModel, list[float]] = {}
+    numbers, where = [], [f"field {frame.where}" for frame in frames]
+    for place, frame in zip(where, frames, strict=True):
+        fov = frame["fov"].number()
+        if not 0 < fov < 180:
+            frame["fov"].fail("vertical degrees above 0 and below 180", fov)
+        focal = height / 2 / math.tan(math.radians(fov) / 2)
+        model = (Equidistant if fisheye else Pinhole)(focal, focal, width / 2, height / 2, size)
+        if model not in fits:
+            fits[model] = fitted(source, place, model)
+        numbers.append(fits[model])
+        _check_aspect(source, frame, width / height)
+    return gather_lens(source, where, numbers, size)
 
 
 def _check_aspect(source: Source, frame: Node, shape: float) -> None:

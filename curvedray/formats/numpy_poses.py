@@ -12,7 +12,7 @@ import torch
 from curvedray.cameras import Cameras, Lens, inverse_pose
 from curvedray.errors import InputError
 from curvedray.formats.build import gather, note, npy
-from curvedray.formats.lenses import gather_lens, given_lens, lens_numbers, matrix_of
+from curvedray.formats.lenses import centred_size, gather_lens, given_lens, lens_numbers, matrix_of
 from curvedray.formats.lenses import intrinsics as lens_of_matrix
 from curvedray.formats.source import Source
 
@@ -54,10 +54,7 @@ def _lens(source: Source, frames: int) -> Lens:
     rows = rows * frames if len(rows) == 1 else rows
     if len(rows) != frames or not np.isfinite(array).all():
         source.fail("", f"{frames} finite lenses, one per pose, or one", len(rows))
-    size = (max(1, round(2 * rows[0][2])), max(1, round(2 * rows[0][3])))
-    if source.given.size is None:
-        note(f"{source.name} does not say its image size: {size}, twice its centre. Say otherwise with size=.")
-    size = source.given.size or size
+    size = centred_size(source, rows[0][2:4])
     return given_lens(source, size) or gather_lens(source, [f"frame {i}" for i in range(frames)], rows, size)
 
 

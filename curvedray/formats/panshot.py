@@ -70,6 +70,10 @@ def read(
     `clip` is video_id-clip_id; left out, it is the pose file's name. `zero_yaw` turns the world about y so that the
     first camera has no yaw, as UCPE does.
     """
+    if near_depths is not None:
+        _refuse("none beside near_depths, which has each clip's", near_depth=near_depth)
+    else:
+        _refuse("near_depths=, in which it is looked up, beside it", clip=clip)
     poses = source.pose_array(source.array())
     cameras = gather(
         source,
@@ -88,6 +92,13 @@ def read(
             note(f"{source.name}: no near distance, so the unit is not known. Say near_depth= or near_depths=.")
         return cameras
     return cameras.scaled(near_depth)
+
+
+def _refuse(expected: str, **said: object) -> None:
+    """Refuse what would otherwise be dropped without a word; None is what was not said."""
+    for name, value in said.items():
+        if value is not None:
+            raise InputError(f"option {name}", expected, value)
 
 
 def without_first_yaw(poses: Float[Tensor, "t 4 4"]) -> Float[Tensor, "t 4 4"]:
@@ -180,9 +191,15 @@ def request_cameras(file: Path, given: Given, *, traj_normalization: float | Non
     `said` is for `read`: near_depth, near_depths, clip, zero_yaw.
     """
     poses = Source.open(file, given)
+    near_depth = said.get("near_depth")
     if poses.is_npy:
+        _refuse("none for PanShot's poses, only for RealEstate10K's", traj_normalization=traj_normalization)
         return read(poses, **said)
-    return _realestate(poses, said.get("near_depth"), traj_normalization)
+    near_depths = {name: said.get(name) for name in ("near_depths", "clip")}
+    _refuse("none for RealEstate10K's poses, only for PanShot's", **near_depths)
+    if near_depth is not None:
+        _refuse("none beside near_depth, which scales the path itself", traj_normalization=traj_normalization)
+    return _realestate(poses, near_depth, traj_normalization)
 
 
 def _realestate(source: Source, near_depth: float | None, times: float | None) -> Cameras:

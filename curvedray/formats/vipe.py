@@ -10,7 +10,7 @@ import torch
 
 from curvedray.cameras import Cameras, Lens
 from curvedray.formats.build import gather, note, npz
-from curvedray.formats.lenses import checked_size, chosen_lens, gather_lens
+from curvedray.formats.lenses import checked_size, chosen_lens, gather_lens, given_lens
 from curvedray.formats.source import Source
 
 
@@ -62,6 +62,8 @@ def _lens(source: Source, frames: np.ndarray) -> Lens:
         numbers.append([*rows[frame][:4], *(rows[frame][4:] or [0.0])])
     # ViPE keeps the principal point in the middle of the image, and says its size nowhere else.
     size = checked_size((max(1, round(2 * numbers[0][2])), max(1, round(2 * numbers[0][3]))))
+    if (given := given_lens(source, size)) is not None:
+        return given
     if source.given.size is None:
         note(f"{source.name} does not say its image size: {size}, twice its centre. Say otherwise with size=.")
     return gather_lens(source, [f"frame {i}" for i in frames.tolist()], numbers, size)

@@ -2,6 +2,7 @@
 
 import math
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +34,18 @@ def write_cameras(cameras: Cameras, path: str | Path, format: str | None = None,
         raise InputError("cameras", "one trajectory (T, 4, 4)", f"a batch {cameras.batch_shape}", "Write one by one.")
     check_options(chosen.name, chosen.write_options, options)
     wide = cameras.world_from_camera.dtype if cameras.world_from_camera.dtype == torch.float64 else torch.float32
-    cameras = cameras.to("cpu", wide)
+    cameras = _detached(cameras.to("cpu", wide))
     _check_lens(cameras, chosen)
     _put(path, write(cameras, **options))
-    if lost := _lost(cameras, chosen):
+    if lost := _lost(cameras, chosen, options.get("near_depth")):
         note(f"{path.name}: {chosen.name} files do not carry {'; '.join(lost)}.")
+
+
+def _detached(cameras: Cameras) -> Cameras:
+    """As numbers alone: NumPy refuses tensors that are being learned."""
+    lens, poses = cameras.lens, cameras.world_from_camera.detach()
+    lens = replace(lens, focal=lens.focal.detach(), center=lens.center.detach(), xi=lens.xi.detach())
+    return replace(cameras, lens=lens, world_from_camera=poses)
 
 
 def _put(path: Path, content: bytes | dict[str, bytes]) -> None:
@@ -91,8 +99,11 @@ def _check_lens(cameras: Cameras, format: Format) -> None:
             raise InputError(f"{format.name} file", f"{expected}, the only one it can hold", got, fix)
 
 
-def _lost(cameras: Cameras, format: Format) -> list[str]:
-    """What of these cameras the file leaves out, each with how to say it again when reading."""
+def _lost(cameras: Cameras, format: Format, near_depth: float | None) -> list[str]:
+    """What of these cameras the file leaves out, each with how to say it again when reading.
+
+    Translations that were multiplied by a near distance are divided by it again, and then in unit `near`.
+    """
     lens, (width, height) = cameras.lens, cameras.lens.size
     lost = []
     if "focal" not in format.carries:
@@ -103,7 +114,10 @@ def _lost(cameras: Cameras, format: Format) -> list[str]:
         lost.append(f"the image size (read it with size=({width}, {height}))")
     if "focal" in format.carries and "max_angle" not in format.carries and lens.max_angle < math.pi:
         lost.append("the lens's max_angle")
-    if "unit" not in format.carries and cameras.unit != format.unit:
+    if near_depth is not None:
+        again = "" if cameras.unit == "near" else f", unit={cameras.unit!r}"
+        lost.append(f"the unit (read it with near_depth={near_depth:g}{again})")
+    elif "unit" not in format.carries and cameras.unit != format.unit:
         lost.append(f"the unit (read it with unit={cameras.unit!r})")
     if "fps" not in format.carries and cameras.fps is not None:
         lost.append(f"the frame rate (read it with fps={cameras.fps:g})")

@@ -1,22 +1,25 @@
 """A long video read in part: what its header says, and some of its frames, one at a time."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import torch
 from jaxtyping import UInt8
 from torch import Tensor
 
 from curvedray.errors import InputError
-from curvedray.media.video import LONGEST_SIDE, opened_video
+from curvedray.media.video import LONGEST_SIDE, opened_video, quarter_turns, upright
+
+QUICKLY_DECODED = 4096 * 2304  # pixels of a frame that is decoded to be looked at; opening its file takes as long
 
 
 @dataclass(frozen=True)
 class VideoHeader:
-    """What a video's file says of itself; nothing is decoded."""
+    """What a video's file says of itself, with the width and height that its frames are read with."""
 
     frames: int
     width: int
@@ -34,7 +37,25 @@ def video_header(path: str | Path) -> VideoHeader:
         seconds = Fraction(container.duration or 0, 1_000_000)
         if stream.duration is not None and stream.time_base is not None:
             seconds = stream.duration * stream.time_base
-        return VideoHeader(stream.frames or max(1, round(seconds * rate)), stream.width, stream.height, float(rate))
+        frames = stream.frames or max(1, round(seconds * rate))
+        return VideoHeader(frames, *_upright_size(container, stream), float(rate))
+
+
+def _upright_size(container: Any, stream: Any) -> tuple[int, int]:
+    """Width and height after turning. That a film lies on its side is told by its frames alone, so one is decoded.
+
+    A frame that cannot be is left to who reads it, and a very large one, of a panorama, is taken to lie as it should.
+    """
+    from av.error import FFmpegError
+
+    width, height = stream.width, stream.height
+    if width == height or width * height > QUICKLY_DECODED:
+        return width, height
+    stream.codec_context.options = {"max_pixels": str(QUICKLY_DECODED)}  # it may be larger than the header says
+    with suppress(FFmpegError):
+        if any(quarter_turns(frame) % 2 for frame in islice(container.decode(stream), 1)):
+            return height, width
+    return width, height
 
 
 def video_frames(path: str | Path, first: int = 0, count: int | None = None) -> Iterator[UInt8[Tensor, "h w 3"]]:
@@ -52,7 +73,7 @@ def video_frames(path: str | Path, first: int = 0, count: int | None = None) -> 
             number = _number(frame, start, stream.time_base, rate) if number is None else number + 1
             if number < first:
                 continue
-            yield torch.from_numpy(frame.to_ndarray(format="rgb24"))
+            yield upright(frame)
             given += 1
             if given == count:
                 return

@@ -108,12 +108,27 @@ def in_exact_words(text: str) -> str:
     if not all(clauses):
         raise InputError("moves", "a move on each side of `then`", text)
     groups = [[_Clause(i) for i in _AND.split(clause)] for clause in clauses]
-    parts = [" and ".join(i.text for i in group) for group in groups]
     if len(groups) == 1:
-        only = groups[0][0]
-        parts = ["static"] * (only.half == "second") + parts
-        parts += ["static"] * (only.half == "first" or only.hurries)
-    return ", then ".join(parts)
+        return _together(groups[0])
+    _check_halves(groups)
+    # One after another, moves share the time by themselves; beside others, each holds still for the rest of it.
+    return ", then ".join(group[0].text if len(group) == 1 else _together(group) for group in groups)
+
+
+def _check_halves(groups: list[list["_Clause"]]) -> None:
+    """A half and `then` both say when: of two moves that share the time evenly they may say the same."""
+    even = len(groups) == 2 and not any(clause.duration for group in groups for clause in group)
+    for index, group in enumerate(groups):
+        for clause in group:
+            if clause.half and not (even and clause.half == ("second" if index else "first")):
+                raise InputError("moves", "a half of the time, or moves one after another", "both")
+            clause.half = ""
+
+
+def _together(group: list["_Clause"]) -> str:
+    """Moves at the same time, each with its own holds in brackets."""
+    held = [clause.held for clause in group]
+    return " and ".join(f"({i})" if ", then " in i and len(held) > 1 else i for i in held)
 
 
 class _Clause:
@@ -122,7 +137,7 @@ class _Clause:
     def __init__(self, words: str):
         self.name, self.direction, self.amount, self.rest = "", "", "", ""
         self.pace, self.duration, self.half = 1.0, "", ""
-        self.hurries = False  # an amount was said, and to be quick about it
+        self.share = 1.0  # of the time, where an amount was said and a pace
         self.words = [_BASE_FORMS.get(i, i) for i in _WORDS.findall(words)]
         while self.words:
             self._take()
@@ -164,7 +179,7 @@ class _Clause:
             return False
         number, unit = NUMBERS.get(match[1], match[1]), match[2]
         if match[1] in ("first", "second", "last") and unit == "half":
-            self.half = "first" if match[1] == "first" else "second"
+            self._fill("half", "first" if match[1] == "first" else "second")
         elif unit in SECONDS and _is_number([number]):
             self._fill("duration", f"for {number}s")
         else:
@@ -239,10 +254,13 @@ class _Clause:
         unit = kind.amount.unit if kind.amount else ""
         if unit == "deg" and _is_number([self.amount]) and float(self.amount) >= 5:
             self.amount += "deg"
+        if self.half and self.duration:
+            raise InputError("moves", "one time for a move", f"{self.duration} and the {self.half} half")
         if self.pace == 1 or self.duration:
             return
         if self.amount:
-            self.duration, self.hurries = f"for {plain(1 / self.pace)}", self.pace > 1
+            self.share = 1 / self.pace
+            self.duration = f"for {plain(self.share)}"
         elif kind.amount:
             value = kind.amount.value**self.pace if unit == "x" else kind.amount.value * self.pace
             self.amount = plain(round(value, 2)) + ("" if unit == "near" else unit)
@@ -250,6 +268,18 @@ class _Clause:
     @property
     def text(self) -> str:
         return " ".join(i for i in (self.name, self.direction, self.amount, self.rest.strip(), self.duration) if i)
+
+    @property
+    def held(self) -> str:
+        """The same with what the camera holds still before and after it: in the other half, or once it hurried."""
+        rest = 1.0 if self.share < 1 else 0.0
+        before = self.share + rest if self.half == "second" else 0.0
+        after = rest or (self.share if self.half == "first" else 0.0)
+        return ", then ".join(i for i in (_hold(before), self.text, _hold(after)) if i)
+
+
+def _hold(share: float) -> str:
+    return "static" if share == 1 else f"static for {plain(share)}" if share else ""
 
 
 def _is_number(words: list[str]) -> bool:

@@ -12,7 +12,7 @@ from curvedray.cameras.angles import rotation_angle, yaw_pitch_roll
 from curvedray.errors import InputError
 from curvedray.moves.candidates import candidates
 from curvedray.moves.move import Move, Sequence, Step, Together
-from curvedray.moves.trajectory import trajectory
+from curvedray.moves.trajectory import MOST_FRAMES, trajectory
 
 CLOSE = 0.05  # of its own size that a path may be off by, at any frame, from the text that is offered for it
 CLOSE_DEGREES = 1.0  # nor need it be closer than this
@@ -44,7 +44,12 @@ class Deviation:
 
 
 def recognise(cameras: Cameras) -> tuple[Step | None, Deviation | None]:
-    """The likeliest moves that make this path again, closely; else the nearest ones, and how far off they are."""
+    """The likeliest moves that make this path again, closely; else the nearest ones, and how far off they are.
+
+    Of more frames than moves are made in, some are compared, evenly chosen.
+    """
+    chosen = np.linspace(0, len(cameras) - 1, min(len(cameras), MOST_FRAMES)).round().astype(int).tolist()
+    cameras = cameras if len(chosen) == len(cameras) else cameras[chosen]
     best: tuple[Step | None, Deviation | None] = None, None
     for step in candidates(cameras):
         try:
@@ -52,7 +57,7 @@ def recognise(cameras: Cameras) -> tuple[Step | None, Deviation | None]:
         except InputError:  # moves that cannot be made, such as a dolly zoom through its subject
             continue
         if best[1] is None or off.excess < best[1].excess:
-            best = step, off
+            best = step, replace(off, frame=chosen[off.frame])
         if off.close:
             break
     return best
@@ -68,7 +73,8 @@ def deviation(cameras: Cameras, step: Step) -> Deviation:
 def _deviation(cameras: Cameras, step: Step, pitch: float) -> Deviation:
     steady, shake = _without_shake(step)
     first = replace(cameras[:1].frame_lens[0], max_angle=cameras.lens.max_angle).to("cpu")
-    made = trajectory(steady, first, len(cameras), unit=cameras.unit, fps=cameras.fps or 16.0, pitch=pitch)
+    # Candidates hold neither seconds nor speeds: any frame rate makes the same path, also where theirs is none of ours.
+    made = trajectory(steady, first, len(cameras), unit=cameras.unit, fps=16.0, pitch=pitch)
     path, remade = (_poses(i.relative_to_first()) for i in (cameras, made))
     turned = np.rad2deg(rotation_angle(path[:, :3, :3], remade[:, :3, :3]))
     moved = np.linalg.norm(path[:, :3, 3] - remade[:, :3, 3], axis=-1)

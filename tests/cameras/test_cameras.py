@@ -258,7 +258,10 @@ for make in makes:
 
 
 def test_arrays_lists_and_names_are_as_good_as_tensors():
-    """NumPy arrays, lists and lens names at the doors give what tensors and lenses give."""
+    """NumPy arrays, lists and lens names at the doors give what tensors and lenses give.
+
+    Whole numbers too: a tensor of them made look_at round its rotations to whole numbers.
+    """
     script = """
 import numpy as np
 import torch
@@ -283,6 +286,9 @@ assert torch.equal(Cameras(lens, poses.tolist()).world_from_camera, torch.eye(4)
 assert torch.equal(trajectory("pan left 9deg", "pinhole-90", 5).world_from_camera,
                    trajectory("pan left 9deg", named_lens("pinhole-90"), np.int64(5)).world_from_camera)
 keys = look_at(np.array([[0.0, 0, 0], [1.0, 0, 0]]), [0, 0, 5.0])
+places, target = torch.tensor([[0, 0, 0], [2, 0, 0]]), torch.tensor([0, 0, 5])
+assert torch.equal(look_at(places, target), look_at(places.float(), target.float()))
+assert torch.equal(look_at(places.tolist(), target.tolist()), look_at(places.float(), target.float()))
 assert len(keyframes(keys.numpy(), "pinhole-90", 7, times=[0, 2])) == 7
 assert TokenGrid(np.int64(1), 2, 3, [4, 16, 16]) == TokenGrid(1, 2, 3)
 assert Lens.from_fov(np.array([60.0, 70.0]), 0.0).batch_shape == (2,)

@@ -4,6 +4,7 @@ import contextlib
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -49,7 +50,8 @@ def test_describe_as_json(orbit: Path) -> None:
     assert said["frames"] == 81
     assert said["unit"] == "near"
     assert said["format"] == "curvedray"
-    halved = json.loads(run("describe", orbit, "--json", "--near", "2", "--frames", "21"))
+    in_metres = ("--option", "unit=metric", "--near", "2")
+    halved = json.loads(run("describe", orbit, "--json", *in_metres, "--frames", "21"))
     assert halved["path_length"] == pytest.approx(said["path_length"] / 2, rel=1e-3)
     assert halved["frames"] == 21
 
@@ -68,13 +70,21 @@ def test_convert_there_and_back(tmp_path: Path) -> None:
 def test_convert_moves_rescales_and_resamples(orbit: Path, tmp_path: Path) -> None:
     cameras = read_cameras(orbit)
     away = tmp_path / "away.json"
-    write_cameras(cameras[10:], away)
+    write_cameras(replace(cameras[10:], unit="metric"), away)
     run("convert", away, tmp_path / "home.json", "--relative", "--near", "0.5", "--frames", "33")
     home = read_cameras(tmp_path / "home.json")
     assert torch.equal(home.world_from_camera[0], torch.eye(4))
     assert len(home) == 33
     expected = cameras[10:].relative_to_first().scaled(0.5).world_from_camera[-1]
     assert torch.allclose(home.world_from_camera[-1], expected, atol=1e-5)
+
+
+def test_near_distances_are_not_divided_by_another(orbit: Path, tmp_path: Path) -> None:
+    """A file in near distances was divided again by --near, without a word, and stayed in near distances."""
+    for command in (["convert", orbit, tmp_path / "again.json"], ["describe", orbit]):
+        with pytest.raises(InputError, match="--near: expected none, as the file is in near distances already, got 3"):
+            run(*command, "--near", "3")
+    assert not (tmp_path / "again.json").exists()
 
 
 def test_describe_keeps_the_digits_of_coordinates_far_away(tmp_path: Path) -> None:

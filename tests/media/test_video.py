@@ -10,6 +10,7 @@ import torch
 from curvedray.errors import InputError
 from curvedray.files import whole_file
 from curvedray.media.image import read_image, write_png
+from curvedray.media.stream import VideoHeader, video_frames, video_header
 from curvedray.media.video import ENDINGS, read_notes, read_video, write_gif, write_video
 
 
@@ -175,3 +176,27 @@ def test_what_cannot_be_written_is_refused_and_leaves_nothing(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="expected a folder to write in"):
         write_png(frames[0], tmp_path / "file" / "a.png")
+
+
+def filmed_with_a_turned_phone(path, frames, quarter_turns):
+    """An .mp4 whose track header says to show it turned right so often, as phones write it."""
+    data = bytearray(write_video(frames, path, 10).read_bytes())
+    matrix = data.find(b"tkhd") + 44  # version and flags, 20 bytes of times and numbers, 16 of layers and volume
+    assert struct.unpack(">9i", data[matrix : matrix + 36]) == (1 << 16, 0, 0, 0, 1 << 16, 0, 0, 0, 1 << 30)
+    cos, sin = [(1, 0), (0, 1), (-1, 0), (0, -1)][quarter_turns]
+    turned = (cos << 16, sin << 16, 0, -sin << 16, cos << 16, 0, 0, 0, 1 << 30)
+    data[matrix : matrix + 36] = struct.pack(">9i", *turned)
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize("turns", range(4))
+def test_a_phone_s_video_stands_upright(tmp_path, turns):
+    """Frames came sideways, as the sensor had them, and the header's width and height were those of its side."""
+    stored = moving_squares()
+    path = filmed_with_a_turned_phone(tmp_path / "phone.mp4", stored, turns)
+    shown = torch.rot90(stored, -turns, (1, 2))
+    for frames in (read_video(path).frames, torch.stack(list(video_frames(path)))):
+        assert frames.shape == shown.shape
+        assert (frames.float() - shown.float()).abs().mean() < 3
+    assert video_header(path) == VideoHeader(len(shown), shown.shape[2], shown.shape[1], 10.0)

@@ -231,3 +231,20 @@ def test_a_corner_that_falls_on_a_frame_is_found_there(text):
     for found, meant in zip(moves, parse_moves(text).steps, strict=True):
         assert (found.name, found.direction) == (meant.name, meant.direction)
         assert found.amount.value == pytest.approx(meant.amount.value, rel=1e-3)
+
+
+@pytest.mark.parametrize(("frames", "fps"), [(81, 2000.0), (81, 5e-4), (30_001, 16.0)])
+@pytest.mark.parametrize("text", ["static", "pan left 30deg"])
+def test_unusual_rates_and_lengths_are_described_alike(frames, fps, text):
+    """Candidates were made at the path's own rate and length, which moves refuse: even a static one was a free path."""
+    usual = trajectory(text, LENS, 81)
+    share = torch.linspace(0, 80, frames).round().long().tolist()
+    assert describe(replace(usual[share], fps=fps)).move == text
+
+
+def test_the_worst_frame_of_a_long_path_is_counted_in_its_own_frames():
+    poses = torch.eye(4, dtype=torch.float64).repeat(60_000, 1, 1)
+    poses[50_000:50_010, 0, 3] = 5.0
+    off = describe(Cameras(LENS, poses)).off
+    assert off is not None
+    assert 50_000 <= off.frame < 50_010

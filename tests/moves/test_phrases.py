@@ -50,6 +50,25 @@ MEANT = {
 }
 
 
+# Halves and haste, which were dropped beside other moves, fell on all of them, or stood where they did nothing.
+TIMED = {
+    "pan right and tilt up in the second half": "pan right and (static, then tilt up)",
+    "tilt up in the second half and pan right": "(static, then tilt up) and pan right",
+    "dolly in and pan right 90 degrees quickly": "dolly in and (pan right 90deg for 0.5, then static)",
+    "whip pan left while dollying in": "(pan left 90deg smooth for 0.5, then static) and dolly in",
+    "pan left 90 degrees quickly, then tilt up": "pan left 90deg for 0.5, then tilt up",
+    "pan left 90 degrees quickly in the second half": "static for 1.5, then pan left 90deg for 0.5, then static",
+    "pan left 90 degrees slowly in the first half": "pan left 90deg for 2, then static for 2",
+    "orbit in the first half, then dolly in in the second half": "orbit left, then dolly in",
+    "pan left in the second half, then tilt up": None,
+    "pan left in the first half, then tilt up, then dolly in": None,
+    "pan left in the first half, then tilt up for 3 seconds": None,
+    "pan left over 2 seconds in the second half": None,
+    "pan left in the first half in the second half": None,
+}
+MEANT |= TIMED
+
+
 @pytest.mark.parametrize(("typed", "meant"), MEANT.items(), ids=MEANT)
 def test_everyday_words_become_exact_moves(typed: str, meant: str | None) -> None:
     if meant is None:
@@ -58,6 +77,16 @@ def test_everyday_words_become_exact_moves(typed: str, meant: str | None) -> Non
     else:
         assert read_moves(typed) == parse_moves(meant)
         assert read_moves(typed.upper()) == parse_moves(meant)
+
+
+def test_a_half_is_that_half_of_its_own_move() -> None:
+    """`pan right and tilt up in the second half` tilted from the start, and the other way round both moves waited."""
+    path = trajectory("pan right 30deg and tilt up 20 degrees in the second half", "pinhole-90", 81).world_from_camera
+    alone = trajectory("pan right 30deg", "pinhole-90", 81).world_from_camera
+    assert abs(path[:41] - alone[:41]).max() < 1e-6
+    assert abs(path[60] - alone[60]).max() > 0.1
+    late = trajectory("pan left 90 degrees quickly in the second half", "pinhole-90", 81).world_from_camera
+    assert abs(late[40] - late[0]).max() < 1e-6 < abs(late[42] - late[0]).max()
 
 
 def test_a_guess_is_never_silent_and_exact_text_is_no_guess(caplog: pytest.LogCaptureFixture) -> None:

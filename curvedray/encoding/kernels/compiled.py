@@ -13,7 +13,7 @@ import math
 import threading
 import weakref
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -167,9 +167,17 @@ def turned(
 
 def attention(call: Call, radii: Float[Tensor, "b k n"]) -> Float[Tensor, "b h nq d"]:
     """attention.reference_attention, with gradients to q, k, v, mu and sigma."""
+    # The kernel and torch's own op, called past scaled_dot_product_attention's guard, read channels as neighbours
+    # whatever the strides say: numbers of other tokens, or memory that is nobody's.
+    call = replace(call, q=_rows(call.q), v=_rows(call.v))
     if _learned(call):
         return CurvedAttention.apply(call.q, call.k, call.v, call.mu, call.sigma, call, radii)
     return _attended(call, radii)[0]
+
+
+def _rows(x: Tensor) -> Tensor:
+    """The same, with every token's channels side by side in memory."""
+    return x if x.stride(-1) == 1 else x.contiguous()
 
 
 def _attended(call: Call, radii: Float[Tensor, "b k n"]) -> tuple[Tensor, Float[Tensor, "b h nq"]]:
@@ -309,7 +317,6 @@ class Keys:
         """Every query frame's attention to the keys as it sees them, and the logarithms of its softmax's sums."""
         kernel, count = library(), self.layout.query_frames
         assert kernel is not None
-        q, v = (x if x.stride(-1) == 1 else x.contiguous() for x in (q, v))
         out, logsumexp = q.new_empty(q.shape), q.new_empty(q.shape[:-1])
         key, *turned = _buffers(self.keys, 1 if self.values is None else 2)
         room = (_pointer(x) for x in (out, logsumexp, key, turned[0] if turned else None))

@@ -81,7 +81,8 @@ def _coefficients(
     if half.requires_grad:
         shrink = sinc(omega * half)
     else:  # sin(h)/h keeps its digits for any h but 0; only its derivative needs the series
-        half = omega * torch.where(half == 0, 1e-20, half)
+        half = omega * half  # 0 also where a frequency is
+        half = torch.where(half == 0, 1e-20, half)
         shrink = half.sin().div_(half)
     back = "a c f (b s p) -> b 1 (s p) (a c f)"
     cos, sin = ((wave * shrink).mean(0) for wave in (middle.cos(), middle.sin()))
