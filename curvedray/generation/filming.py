@@ -111,7 +111,9 @@ class OpenCrew:
         if not is_panshots(request):
             return read_cameras(request.camera, lens=lens)
         lens = named_lens(lens or USUAL_LENS, width, height) if not isinstance(lens, Lens) else lens
-        said: dict[str, Any] = {"near_depth": request.near, "near_depths": request.near_depths}
+        # A list's table of near distances is for PanShot's poses whose line says none.
+        listed = request.near is None and Path(request.camera).suffix.lower() == ".npy"
+        said: dict[str, Any] = {"near_depth": request.near, "near_depths": request.near_depths if listed else None}
         said |= {"zero_yaw": bool(request.zero_yaw), "traj_normalization": request.traj_normalization}
         return request_cameras(Path(request.camera), Given(lens, (width, height)), **said).to(torch.float32)
 

@@ -95,8 +95,10 @@ def test_what_is_said_of_panshots_poses_holds_beside_a_lens_by_name_too(tmp_path
     (tmp_path / "near.jsonl").write_text(json.dumps({"video_id": "vid", "clip_id": 7, "near_depth": 2.0}))
     path = written(tmp_path, {"prompt": PROMPT, "camera": poses(tmp_path), "lens": "pinhole-70"})
     (request,), _ = read_video_requests(path, {"near_depths": str(tmp_path / "near.jsonl")})
-    _, recipe = Crew().open().recipe(request)
-    assert recipe.shot.cameras.world_from_camera[-1, 0, 3].item() == pytest.approx(1.5)
+    crew = Crew().open()
+    for one, last in ((request, 1.5), (replace(request, near=6.0), 0.5)):  # a line's own near distance comes first
+        _, recipe = crew.recipe(one)
+        assert recipe.shot.cameras.world_from_camera[-1, 0, 3].item() == pytest.approx(last)
 
 
 def test_a_lens_in_panshots_terms_goes_with_every_camera_file(tmp_path):
