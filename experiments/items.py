@@ -42,7 +42,7 @@ def is_done(name: str, setting: Setting) -> bool:
 
 
 def rows_of(name: str) -> dict[str, Row]:
-    """What an item trains at a desk."""
+    """What an item trains at the embedded scale."""
     experiment: Experiment | None = getattr(runner_of(item(name)), "experiment", None)
     rows = {} if experiment is None else experiment.rows_at(EMBEDDED)
     return {f"{name}, {key}": row for key, row in rows.items() if is_trained(row)}

@@ -91,7 +91,7 @@ class Experiment:
     tests: Mapping[str, TestSet] = field(default_factory=lambda: {"": TestSet()})  # by subset
     by_lens: bool = False  # pinhole and non-pinhole clips apart
     stride: int = 4
-    stride_at_wan: int | None = None  # where the paper scores every frame; a desk's estimator reads every fourth
+    stride_at_wan: int | None = None  # where the paper scores every frame; the embedded one reads every fourth
     baseline: str = ""  # what the other rows are compared with, clip by clip
     # Whose order the paper's printed numbers claim; empty: all with the baseline; None: they claim no order.
     pairs: tuple[tuple[str, str], ...] | None = ()

@@ -1,6 +1,7 @@
 """Families of cameras, told by their cameras alone: lenses by how they bend, moves by whether they turn.
 
-For zero-shot transfer at a desk an adapter is trained on one family of both and tested on others that it never saw.
+For zero-shot transfer at the embedded scale an adapter is trained on one family of both and tested on others that it
+never saw.
 """
 
 from collections.abc import Callable

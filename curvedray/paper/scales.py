@@ -11,7 +11,7 @@ Budget = Literal["full", "short", "tenth"]  # of a row's training; `short` is th
 
 @dataclass(frozen=True)
 class Desk:
-    """The embedded model that a desk has: the model, the world it knows, and the judge that reads that world."""
+    """What the embedded scale has: the model, the world it knows, and the judge that reads that world."""
 
     model: str  # for `load_model`: a name, or a file of its kind
     world: str  # of data/sources.py
@@ -49,7 +49,7 @@ class Scale:
 
 EMBEDDED = Scale(
     name="embedded",
-    says="the embedded model on its world: a desk, two cores, hours",
+    says="the embedded model on its world: a laptop, two cores, hours",
     recipe="embedded",
     model=DESK.model,
     source=DESK.world,

@@ -1,4 +1,4 @@
-"""Supervised by another teacher: UniDepthV2 at Wan's size; at a desk, the exact teacher made worse on purpose."""
+"""Supervised by another teacher: UniDepthV2 at Wan's size; the exact one made worse at the embedded scale."""
 
 from curvedray.paper.experiment import Claim, Experiment, Row, TestSet
 from curvedray.paper.rows import UNSUPERVISED
@@ -31,8 +31,8 @@ runner = Table(
             for metric in ("CamMC", "RotErr")
         ),
         says="The paper's claim is that the teacher does not matter: two rows alike, here within a tenth of the "
-        "error. At a desk `UniK3D` is the exact teacher, and the others are that teacher made worse: `noisy` (0.3 in "
-        "log radius, anew in every token), `biased` (stretched by 1.3, 30 % too far), `pinhole-only` (all clips are "
+        "error. At the embedded scale `UniK3D` is the exact teacher, and the others are that teacher made worse: "
+        "`noisy` (0.3 in log radius, anew in every token), `biased` (stretched by 1.3, 30 % too far), `pinhole-only` (all clips are "
         "trained on, those through bent lenses without radii; it is compared with the exact teacher of all clips). "
         "The others train on pinhole clips alone, and all are tested on them.",
     )

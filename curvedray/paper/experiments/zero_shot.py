@@ -1,4 +1,4 @@
-"""Cameras never trained on: KITTI-360 and RealCam-Vid at Wan's size; at a desk, families of lenses and moves."""
+"""Cameras never trained on: KITTI-360 and RealCam-Vid at Wan's size; families of them at the embedded scale."""
 
 from curvedray.paper.experiment import Experiment, Row, TestSet
 from curvedray.paper.rows import UNSUPERVISED
@@ -18,8 +18,8 @@ runner = Table(
         columns=("CamMC", "RotErr", "TransErr"),
         baseline="ucpe",
         judges={"wan": ("vipe",)},
-        says="At a desk every row is trained on clips through wide lenses whose camera turns, and tested on two "
-        "families it never saw: fisheye lenses on paths that never turn in KITTI-360's place, pinholes on such paths "
+        says="At the embedded scale every row is trained on clips through wide lenses whose camera turns, and tested on "
+        "two families it never saw: fisheye lenses on paths that never turn in KITTI-360's place, pinholes on such paths "
         "in RealCam-Vid's. At Wan's size rows are trained on all of PanShot, as in the paper.",
     )
 )
