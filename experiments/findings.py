@@ -160,8 +160,8 @@ def page() -> str:
         "writes this page from the results in `experiments/results`; no number of ours is typed.",
         "",
         f"At the embedded scale the model is the [embedded one](embedded.md), the data its procedural world, the judge "
-        f"its own estimator: what is tested is the order of rows, never the paper's numbers, which stand in brackets. Every "
-        f"adapter of a full row is trained for {EMBEDDED.steps['full']} steps of {recipe(EMBEDDED.recipe).batch} "
+        f"its own estimator: what is tested is the order of rows, never the paper's numbers, which stand in brackets. "
+        f"Every adapter of a full row is trained for {EMBEDDED.steps['full']} steps of {recipe(EMBEDDED.recipe).batch} "
         f"clips, of an ablation for {EMBEDDED.steps['short']}, where the paper has 10,000 and 1,000 of 8; then it "
         f"films {EMBEDDED.clips} test clips or more. Means have 95 % intervals over clips.",
         "",

@@ -26,7 +26,7 @@ runner = Table(
         judges={"wan": ("unik3d",)},
         maps=True,
         says="At the embedded scale the sources are clips of the world: their captions, cameras and exact maps. `no "
-        "map` is the same adapter with its own prediction, `noisy map` has noise of 0.3 in the logarithm of every token. The "
-        "paper has another estimator's maps in its place: `crepe-mix (UniDepthV2)`.",
+        "map` is the same adapter with its own prediction, `noisy map` has noise of 0.3 in the logarithm of every "
+        "token. The paper has another estimator's maps in its place: `crepe-mix (UniDepthV2)`.",
     )
 )

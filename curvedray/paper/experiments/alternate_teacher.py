@@ -32,8 +32,8 @@ runner = Table(
         ),
         says="The paper's claim is that the teacher does not matter: two rows alike, here within a tenth of the "
         "error. At the embedded scale `UniK3D` is the exact teacher, and the others are that teacher made worse: "
-        "`noisy` (0.3 in log radius, anew in every token), `biased` (stretched by 1.3, 30 % too far), `pinhole-only` (all clips are "
-        "trained on, those through bent lenses without radii; it is compared with the exact teacher of all clips). "
-        "The others train on pinhole clips alone, and all are tested on them.",
+        "`noisy` (0.3 in log radius, anew in every token), `biased` (stretched by 1.3, 30 % too far), `pinhole-only` "
+        "(all clips are trained on, those through bent lenses without radii; it is compared with the exact teacher of "
+        "all clips). The others train on pinhole clips alone, and all are tested on them.",
     )
 )

@@ -15,9 +15,9 @@ runner = HeadTable(
         pairs=(("crepe", "UniK3D"), ("ViPE", "crepe")),
         claims=(Claim("crepe", "UniK3D", "drift"),),
         says="At the embedded scale a teacher whose radii jitter by 0.3 in their logarithm, anew in every frame and "
-        "token, stands in UniK3D's place, and exact radii in ViPE's; `crepe` learned from the jittering teacher. Whether the head is "
-        "steadier than what it learned from is the paper's claim. `drift`: median over frames of the difference "
-        "between its change of the median and the exact one.",
+        "token, stands in UniK3D's place, and exact radii in ViPE's; `crepe` learned from the jittering teacher. "
+        "Whether the head is steadier than what it learned from is the paper's claim. `drift`: median over frames of "
+        "the difference between its change of the median and the exact one.",
     ),
     stability,
 )

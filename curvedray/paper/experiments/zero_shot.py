@@ -18,8 +18,8 @@ runner = Table(
         columns=("CamMC", "RotErr", "TransErr"),
         baseline="ucpe",
         judges={"wan": ("vipe",)},
-        says="At the embedded scale every row is trained on clips through wide lenses whose camera turns, and tested on "
-        "two families it never saw: fisheye lenses on paths that never turn in KITTI-360's place, pinholes on such paths "
-        "in RealCam-Vid's. At Wan's size rows are trained on all of PanShot, as in the paper.",
+        says="At the embedded scale every row is trained on clips through wide lenses whose camera turns, and tested "
+        "on two families it never saw: fisheye lenses on paths that never turn in KITTI-360's place, pinholes on such "
+        "paths in RealCam-Vid's. At Wan's size rows are trained on all of PanShot, as in the paper.",
     )
 )
