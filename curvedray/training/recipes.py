@@ -57,7 +57,7 @@ def wan_1b() -> Recipe:
 
 
 def embedded() -> Recipe:
-    """The same method on the embedded model: the paper's experiments at the embedded scale.
+    """The same method on the embedded model, for the paper's experiments.
 
     Wider than an eighth of so narrow a backbone, and drawn towards noise, where a clip's camera is decided. Radii are
     held to their targets ten times harder than in the paper, by a loss without its spikes (docs/LOG.md).
