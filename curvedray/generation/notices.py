@@ -55,21 +55,14 @@ def without_effect(
 ) -> list[str]:
     """What was asked for and does nothing beside the rest; `given` are the settings that somebody named."""
     named = {name for name, value in given.items() if value is not None}
-    idle = {
-        "radial_sigma": "radial_sigma" in named and not has_map,
-        "drop_text": bool(given.get("drop_text")) and settings.camera_guidance == 1,
-        "negative": bool(negative) and not settings.needs_negative,
-        "camera_guidance": "camera_guidance" in named
-        and settings.camera_guidance != 1
-        and not settings.guides_camera(has_adapter),
-    }
-    why = {
-        "radial_sigma": "there is no map of distances",
-        "drop_text": "camera guidance is 1",
-        "negative": "nothing guides away from it (guidance is 1)",
-        "camera_guidance": "there is no adapter",
-    }
-    return [f"{name} has no effect: {why[name]}" for name, holds in idle.items() if holds]
+    no_camera = settings.camera_guidance != 1 and not settings.guides_camera(has_adapter)
+    idle = [
+        ("radial_sigma", "radial_sigma" in named and not has_map, "there is no map of distances"),
+        ("drop_text", bool(given.get("drop_text")) and settings.camera_guidance == 1, "camera guidance is 1"),
+        ("negative", bool(negative) and not settings.needs_negative, "nothing guides away from it (guidance is 1)"),
+        ("camera_guidance", "camera_guidance" in named and no_camera, "there is no adapter"),
+    ]
+    return [f"{name} has no effect: {why}" for name, holds, why in idle if holds]
 
 
 def _within(values: torch.Tensor, bounds: tuple[float, float], slack: float) -> bool:
