@@ -29,12 +29,6 @@ from curvedray.training.recipes import recipe
 
 FILM = "film."  # overrides that begin so are of filming: film.steps=2
 WAN_DEPTH = 30  # blocks, where no folder tells
-# An adapter's options that were in training keys while off; one that came later counts when it is on, so that what was
-# trained before there was such an option is found.
-FIRST_OPTIONS = (
-    *("curved_blocks", "width", "query_rotation", "value_rotation"),
-    *("interval_feature", "fourth_coordinate", "orientation", "ucpe_conventions"),
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,8 +174,8 @@ class Setting:
         record = self.recipe_of(row, seed).to_json()
         for free in ("name", "model", "every", "keep", "precision"):  # the model is named by its weights, below
             record.pop(free)
-        options = record["adapter"].items()
-        adapter = {key: value for key, value in options if value not in (None, False) or key in FIRST_OPTIONS}
+        # An option counts when it is on: what was trained before there was such an option is found.
+        adapter = {key: value for key, value in record["adapter"].items() if value not in (None, False)}
         data = record["data"] | {"cache": "", "labels": _folder_key(record["data"]["labels"])}
         source = data.pop("source")
         made_of = [

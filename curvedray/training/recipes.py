@@ -87,13 +87,13 @@ def embedded_beginnings() -> Recipe:
         "embedded_beginnings",
         what="backbone",
         data=replace(EMBEDDED_DATA, clips=12_288),
-        steps=5000,
+        steps=7000,
         batch=32,
         lr=4e-3,
         warmup=200,
         beginnings=(0.6, 0.15, 0.05, 0.0, 0.2),
         optimiser=Optimiser("muon", betas=(0.9, 0.95)),
-        timesteps=TimestepDraw("shifted", shift=6.0),
+        timesteps=TimestepDraw("shifted", shift=4.0),
         text_dropout=0.1,
         radial_weight=0.0,
         ema=0.999,
@@ -104,12 +104,12 @@ def embedded_beginnings() -> Recipe:
 def embedded_backbone() -> Recipe:
     """The embedded model on whole clips, after `embedded_beginnings`."""
     first = embedded_beginnings()
-    return replace(first, name="embedded_backbone", steps=4800, warmup=60, decay="linear", beginnings=())
+    return replace(first, name="embedded_backbone", steps=7400, warmup=60, decay="linear", beginnings=())
 
 
 def embedded_adapter() -> Recipe:
     """The adapter in the package: `embedded_maps_feature`, trained longer."""
-    return replace(ABLATIONS["maps_feature"].change(embedded()), name="embedded_adapter", steps=4000)
+    return replace(ABLATIONS["maps_feature"].change(embedded()), name="embedded_adapter", steps=3000)
 
 
 # -- ablations

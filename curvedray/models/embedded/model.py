@@ -57,7 +57,6 @@ class EmbeddedShape:
     def from_json(cls, record: Any, name: str) -> "EmbeddedShape":
         """The sizes that a file's header holds, every one of them checked."""
         known = {field.name for field in fields(cls)}
-        record = {"neighbours": 0} | record if isinstance(record, dict) else record
         if not isinstance(record, dict) or not {"words"} <= set(record) <= known:
             got = ", ".join(map(str, record)) if isinstance(record, dict) else type(record).__name__
             raise InputError(name, f"a shape of {', '.join(sorted(known))}", got)
