@@ -9,7 +9,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from itertools import islice
@@ -109,31 +109,35 @@ def train_side_by_side(
     one_more: Callable[[], None] = lambda: None,
 ) -> dict[tuple[str, int], Path | None]:
     """Rows by name and seed, each trained on one core in a process of its own: on a CPU several small trainings side
-    by side take less time than the same trainings in turn, each on all cores. What is said goes to the log, and
-    `one_more` is called after each, while the others go on.
+    by side take less time than the same trainings in turn, each on all cores. What is said goes to the log.
+    `one_more` is called once before and once after each, one call at a time, while trainings go on.
     """
     distinct: dict[str, tuple[str, Row, int]] = {}
     for one in wanted:
         distinct.setdefault(setting.training_key(*one[1:]), one)  # two processes must not train the same
-    untrained = [(row, seed) for _, row, seed in distinct.values() if not setting.trained_file(row, seed).is_file()]
-    caches = {cache_of(setting, setting.recipe_of(*one)): one for one in untrained}
+    untrained = [one for one in distinct.values() if not setting.trained_file(*one[1:]).is_file()]
+    caches = {cache_of(setting, setting.recipe_of(row, seed)): (row, seed) for _, row, seed in untrained}
     own = get_context("spawn")
     shared = (own.Lock(), own.Barrier(processes))
     pool = ProcessPoolExecutor(processes, own, initializer=_on_one_core, initargs=shared)
+    beside = ThreadPoolExecutor(1)  # so that what is called meanwhile, however long it takes, leaves no core idle
     try:
         for row, seed in caches.values():
             raise_reason([pool.submit(_make_share, setting, row, seed, rank, processes) for rank in range(processes)])
-        left = iter(distinct.values())
+        left = iter(untrained)
         running = {pool.submit(_train_logged, setting, *one) for one in islice(left, processes)}
+        called = [beside.submit(one_more)]
         while running:
             done, running = wait(running, return_when=FIRST_COMPLETED)
             for training in done:
                 training.result()
             # A pool takes up calls before it has hands for them, and those it cannot cancel: it is given no more.
             running |= {pool.submit(_train_logged, setting, *one) for one in islice(left, len(done))}
-            for _ in done:
-                one_more()
+            called += [beside.submit(one_more) for _ in done]
+        for call in called:
+            call.result()
     finally:
+        beside.shutdown(cancel_futures=True)
         pool.shutdown(cancel_futures=True)
     return {(name, seed): train_row(setting, name, row, seed, Listener()) for name, row, seed in wanted}
 
