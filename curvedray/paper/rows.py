@@ -17,8 +17,8 @@ def method(name: str, **more: Any) -> Row:
 
 
 def breakpoints(count: int) -> Row:
-    """The breakpoint tables' rows: the diffusion loss alone, the ablations' budget."""
-    return Row({"adapter.breakpoints": count, **UNSUPERVISED}, budget="short")
+    """The breakpoint tables' rows: the diffusion loss alone, at a budget at which rows obey."""
+    return Row({"adapter.breakpoints": count, **UNSUPERVISED}, budget="sweep")
 
 
 def window(which: Window) -> Row:

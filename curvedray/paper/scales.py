@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 from curvedray.errors import InputError
 
-Budget = Literal["full", "short", "tenth"]  # of a row's training; `short` is the ablations', `tenth` a tenth of `full`
+# Of a row's training: `sweep` is the breakpoints', `short` the other ablations', `tenth` a tenth of `full`.
+Budget = Literal["full", "sweep", "short", "tenth"]
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,9 @@ EMBEDDED = Scale(
     model=DESK.model,
     source=DESK.world,
     judges=(DESK.judge,),
-    # With a tenth of the steps a row hardly moves (LOG, 2026-11-16); half of them is a guess, not measured yet.
-    steps={"full": 800, "short": 400, "tenth": 80},
+    # With a tenth of the steps a row hardly moves (LOG, 2026-11-16). With half of them lenses are obeyed and turns
+    # hardly (LOG, 2026-11-18): enough to tell windows of blocks apart, not breakpoints.
+    steps={"full": 800, "sweep": 800, "short": 400, "tenth": 80},
     clips=64,
     together=16,
     fits_periods=True,
@@ -68,7 +70,7 @@ WAN = Scale(
     model="Wan-AI/Wan2.1-T2V-1.3B-Diffusers",
     source="",
     judges=("vipe", "geocalib"),
-    steps={"full": 10_000, "short": 1000, "tenth": 1000},
+    steps={"full": 10_000, "sweep": 1000, "short": 1000, "tenth": 1000},
     clips=340,
     together=1,
     fits_periods=False,
@@ -81,7 +83,7 @@ TINY = Scale(
     model="random",
     source=DESK.world,
     judges=(DESK.judge,),
-    steps={"full": 2, "short": 1, "tenth": 1},
+    steps={"full": 2, "sweep": 1, "short": 1, "tenth": 1},
     clips=2,
     together=2,
     fits_periods=True,

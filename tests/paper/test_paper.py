@@ -103,7 +103,7 @@ def test_the_breakpoint_rows_are_the_papers(tmp_path):
     assert [(name, row.adapter.breakpoints, row.radial_weight) for name, row in recipes.items()] == [
         (f"K={k}", k, 0.0) for k in (1, 2, 3, 5, 7)
     ]
-    assert {row.steps for row in recipes.values()} == {EMBEDDED.steps["short"]}
+    assert {row.steps for row in recipes.values()} == {EMBEDDED.steps["sweep"]}
 
 
 def test_windows_of_blocks_follow_the_models_depth(tmp_path):
