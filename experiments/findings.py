@@ -49,10 +49,11 @@ PAPERS = (
         "On PanShot CRePE leads UCPE and ReCamMaster in pose, lens and orientation, through pinholes and bent lenses "
         "(CamMC 19.02 against 20.60 and 54.56 through bent ones, 15.33 against 18.50 and 57.83 through pinholes).",
         ("lenses", "overall", "qualitative"),
-        reading="Every adapter obeys: all its errors lie far below the backbone's. The paper's order does not show. UCPE leads "
-        "the paper's CRePE in pose and lens, and in the flow loss, which no estimator reads; ReCamMaster is beside CRePE "
-        "in pose and behind it in the flow loss. UCPE turns queries and values, the paper's CRePE keys alone: with those "
-        "turned too, CRePE comes level with it (*Turning queries and values too*, below).",
+        reading="Every adapter obeys: all its errors lie far below the backbone's. The paper's order does not show. "
+        "UCPE leads the paper's CRePE in pose and lens, and in the flow loss, which no estimator reads; "
+        "ReCamMaster leads CRePE in pose and is behind it in the flow loss. UCPE turns queries and values, the "
+        "paper's CRePE keys alone: with those turned too, CRePE comes about level with it (*Turning queries "
+        "and values too*, below).",
         doubt="The embedded model has eight blocks and five latent frames of 8 x 12 tokens: a difference that needs "
         "more of them cannot show there.",
     ),
@@ -69,8 +70,8 @@ PAPERS = (
         "The middle blocks are the place for it",
         "Probes read radii best in the middle blocks, and the middle window has the best average rank.",
         ("placement", "probing", "layer-maps"),
-        reading="Curved rays in all blocks are worse than in a window, as in the paper. Which window matters less, and here "
-        "the middle one is the last of the three.",
+        reading="Curved rays in all blocks are worse than in a window, as in the paper. Which window matters less, and "
+        "here the middle one is the last of the three.",
         doubt="Of eight blocks the window is four, so the three windows overlap, which Wan's do not.",
     ),
     Finding(
@@ -95,8 +96,9 @@ PAPERS = (
         "Dynamic tokens disagree more with their labels (log-MAE 0.294 against 0.208) and are given 1.51 times "
         "the width.",
         ("dynamic-regions",),
-        reading="The same signs as the paper's, with a smaller difference of widths; of the two errors neither interval is "
-        "clear of zero. The world's labels of moving things are exact, so a worse label is not the reason here.",
+        reading="The same signs as the paper's, with a smaller difference of widths; of the two errors neither "
+        "interval is clear of zero. The world's labels of moving things are exact, so a worse label is not the "
+        "reason here.",
     ),
     Finding(
         "The head filters its teacher's jitter",
@@ -149,10 +151,11 @@ OURS = (
         "Turning queries and values too",
         "The paper turns keys alone, so a query does not know its own pixel.",
         ("query-rotation",),
-        reading="Turned queries make the paper's CRePE better in rotation, in pose and in the flow loss, and turned values "
-        "keep that. It is then level with UCPE. The far end of the ray alone (endpoint) does as well as the expectation "
-        "along it, without these.",
-        doubt="One seed. The embedded model that is shipped turns both, and takes maps of distances, which UCPE cannot.",
+        reading="Turned queries make the paper's CRePE better in rotation, in pose and in the flow loss, and turned "
+        "values keep that. It is then about level with UCPE. The far end of the ray alone (endpoint) does as "
+        "well as the expectation along it, without these.",
+        doubt="One seed. The embedded model that is shipped turns both, and takes maps of distances, which UCPE "
+        "cannot.",
     ),
     Finding(
         "Guidance towards the camera, for free",
@@ -160,8 +163,8 @@ OURS = (
         "can be "
         "guided towards without training for it.",
         ("camera-guidance",),
-        reading="From 1 to 3 the field of view, the lens's other numbers and the words are obeyed far better, and films are "
-        "nearer to real clips in distribution; rotation hardly changes. Beyond 3 little is gained.",
+        reading="From 1 to 3 the field of view, the lens's other numbers and the words are obeyed far better, and "
+        "films are nearer to real clips in distribution; rotation hardly changes. Beyond 3 little is gained.",
         doubt="At this scale the same guidance also leaves out the text, so the words' part of it is text guidance.",
     ),
 )
