@@ -61,6 +61,12 @@ class Judge:
     films: Path  # the folder for this model's films
     kept: Path  # and for what this estimator reads in them
 
+    @classmethod
+    def open(cls, model: Path, estimator: Path, split: Split, count: int, kept: Path) -> "Judge":
+        reader, made_by = Embedded.load(estimator), hashlib.sha256(model.read_bytes()).hexdigest()[:8]
+        films_in = kept / f"films-{split}-{count}-{made_by}"
+        return cls(load_embedded(model), reader, split, count, films_in, films_in / reader.version)
+
     @cached_property
     def clips(self) -> list[WorldClip]:
         return self._drawn(0)
@@ -96,6 +102,25 @@ class Judge:
         tensors, _ = read_tensors(path)
         said = Reading(*(tensors[field.name] for field in fields(Reading)))
         return Row(name, said, tensors["edges"].numpy(), tensors["borders"].numpy())
+
+    def real_clips(self) -> tuple[Row, Row]:
+        """Real clips in both layouts, seen through the codec; the first as crisp as they are rendered."""
+        real = self.row("real clips", "real", through_the_codec(self.model, self.clips, "reading real clips"))
+        crisp = crispness(torch.stack([clip.video for clip in self.clips]))
+        other = through_the_codec(self.model, self.others, "reading the other layout")
+        return replace(real, edges=crisp["edges"], borders=crisp["borders"]), self.row("real clips", "other", other)
+
+    def filmed(self, name: str, file: Path, settings: dict[str, Any]) -> dict[str, Row]:
+        """What is read of an adapter's films, by their name: each clip's caption and cameras, and, of one that takes
+        maps, the same with the exact map of the other layout."""
+        weights = hashlib.sha256(file.read_bytes()).hexdigest()[:8]
+        free = {key: value for key, value in settings.items() if key != "map_guidance"}
+        key = filmed_as(weights, free)
+        rows = {key: self.row(name, key, films(self.model, file, self.clips, False, free, name))}
+        if takes_maps(file, self.model):
+            key = filmed_as(f"{weights}-map", settings)
+            rows[key] = self.row(name, key, films(self.model, file, self.others, True, settings, f"{name}, map"))
+        return rows
 
     def videos(self, key: str) -> Tensor:
         return read_tensors(self.films / f"{key}.safetensors")[0]["videos"]
@@ -195,37 +220,28 @@ def main() -> None:
     parser.add_argument("--kept", type=Path, help="where what is read is kept; by default in OUT")
     parser.add_argument("-o", "--out", type=Path, required=True)
     options = parser.parse_args()
-    model, estimator = load_embedded(options.model), Embedded.load(options.estimator)
-    made_by = hashlib.sha256(options.model.read_bytes()).hexdigest()[:8]
-    films_in = (options.kept or options.out) / f"films-{options.split}-{options.clips}-{made_by}"
-    judge = Judge(model, estimator, options.split, options.clips, films_in, films_in / estimator.version)
+    kept = options.kept or options.out
+    judge = Judge.open(options.model, options.estimator, options.split, options.clips, kept)
+    model, estimator = judge.model, judge.estimator
     settings = {key: float(value) for key, _, value in (one.partition("=") for one in options.film)}
     settings |= {"steps": int(settings["steps"])} if "steps" in settings else {}
-    free = {key: value for key, value in settings.items() if key != "map_guidance"}
-
-    real = judge.row("real clips", "real", through_the_codec(model, judge.clips, "reading real clips"))
-    crisp = crispness(torch.stack([clip.video for clip in judge.clips]))
-    real = replace(real, edges=crisp["edges"], borders=crisp["borders"])
-    others = judge.row("real clips", "other", through_the_codec(model, judge.others, "reading the other layout"))
+    real, others = judge.real_clips()
     keys = {"no adapter": "none"}
     rows = [judge.row("no adapter", "none", films(model, None, judge.clips, False, {}, "no adapter"))]
     mapped: list[Row] = []
     for chosen in options.adapter:
         name, _, path = chosen.rpartition("=")
-        file = Path(path)
-        weights = hashlib.sha256(file.read_bytes()).hexdigest()[:8]
-        key = filmed_as(weights, free)
-        keys |= {name: key}
-        rows.append(judge.row(name, key, films(model, file, judge.clips, False, free, name)))
-        if takes_maps(file, model):
-            key = filmed_as(f"{weights}-map", settings)
-            keys |= {f"{name}, map of the other layout": key}
-            mapped.append(judge.row(name, key, films(model, file, judge.others, True, settings, f"{name}, map")))
+        filmed = judge.filmed(name, Path(path), settings)
+        for label, key in zip((name, f"{name}, map of the other layout"), filmed, strict=False):
+            keys[label] = key
+        free, *with_map = filmed.values()
+        rows.append(free)
+        mapped += with_map
     families = [clip.family for clip in judge.clips]
     command = f"python experiments/embedded/score.py --clips {options.clips} --split {options.split}"
     command += "".join(f" --film {one}" for one in options.film)
     write_page(options.out, judge.truth, judge.asked, families, real, others, rows, mapped, estimator.floor, command)
-    write_pictures(judge, keys, (options.kept or options.out) / f"pictures-{options.split}")
+    write_pictures(judge, keys, kept / f"pictures-{options.split}")
     log.info("wrote %s", options.out)
 
 

@@ -104,7 +104,10 @@ def write_page(
         "",
         markdown_table(
             ["row", *AXES],
-            [[name, *(_text([e.correlation(axis) for e in many]) for axis in AXES)] for name, many in errors.items()],
+            [
+                [name, *(over_seeds([e.correlation(axis) for e in many]) for axis in AXES)]
+                for name, many in errors.items()
+            ],
         ),
         "",
         "## By lens family",
@@ -128,7 +131,10 @@ def write_page(
         "",
         markdown_table(
             ["row", *OBEDIENCE.values(), *ADHERENCE.values()],
-            [[name, *(_text([i[key] for i in many]) for key in (*OBEDIENCE, *ADHERENCE))] for name, many in layouts],
+            [
+                [name, *(over_seeds([i[key] for i in many]) for key in (*OBEDIENCE, *ADHERENCE))]
+                for name, many in layouts
+            ],
         ),
         "",
         "## Is it crisp?",
@@ -147,6 +153,26 @@ def write_page(
     ):
         with whole_file(out / file) as temporary:
             temporary.write_text(text)
+
+
+def row_numbers(
+    truth: KnownClips, asked: KnownClips, real: Row, others: Row, free: Row, mapped: Row | None
+) -> dict[str, dict[str, Interval]]:
+    """All that is counted of one adapter: `camera` of its films without a map; of those with one `mapped`, and `map`,
+    how the map was obeyed."""
+
+    def of_films(known: KnownClips, row: Row) -> dict[str, Interval]:
+        errors = _errors(known, row.said)
+        crisp = {"edges": bootstrap(row.edges / real.edges.mean())}
+        crisp["borders"] = bootstrap(row.borders / real.borders.mean())
+        means = {name: bootstrap(values) for name, values in errors.measures.items()}
+        return means | {f"r {axis}": errors.correlation(axis) for axis in AXES} | crisp
+
+    found = {"camera": of_films(truth, free)}
+    if mapped is not None:
+        obeyed = vars(layout_obedience(asked, mapped.said, free.said, others.said))
+        found |= {"mapped": of_films(asked, mapped), "map": obeyed | _adherence(asked, mapped.said)}
+    return found
 
 
 def _errors(truth: KnownClips, said: Reading) -> ClipErrors:
@@ -192,7 +218,7 @@ def _adherence(asked: KnownClips, said: Reading) -> dict[str, Interval]:
     return {name: bootstrap(np.array([getattr(row, name) for row in rows])) for name in ADHERENCE}
 
 
-def _text(seeds: Sequence[Interval]) -> str:
+def over_seeds(seeds: Sequence[Interval]) -> str:
     """The mean over seeds with the mean interval over clips, and the spread over seeds."""
     means = np.array([one.mean for one in seeds])
     if np.isnan(means).all():
@@ -205,7 +231,7 @@ def _text(seeds: Sequence[Interval]) -> str:
 def _table(errors: Seeds, columns: dict[str, str]) -> str:
     rows: list[list[Any]] = []
     for name, many in errors.items():
-        rows.append([name, *(_text([bootstrap(one.measures[key]) for one in many]) for key in columns)])
+        rows.append([name, *(over_seeds([bootstrap(one.measures[key]) for one in many]) for key in columns)])
     return markdown_table(["row", *columns.values()], rows)
 
 
@@ -214,7 +240,8 @@ def _by_family(errors: Seeds, families: np.ndarray) -> str:
     rows = []
     for name, many in errors.items():
         cells = [
-            _text([bootstrap(one.measures[measure][families == family]) for one in many]) for family, measure in columns
+            over_seeds([bootstrap(one.measures[measure][families == family]) for one in many])
+            for family, measure in columns
         ]
         rows.append([name, *cells])
     return markdown_table(["row", *(f"{family}, {measure}" for family, measure in columns)], rows)
@@ -225,7 +252,7 @@ def _summary(errors: Seeds) -> str:
     rows = []
     for name, many in errors.items():
         cells = [
-            _text([bootstrap(one.measures[key]) for one in many]) for key in ("rotation", "metres", "nears", "fov")
+            over_seeds([bootstrap(one.measures[key]) for one in many]) for key in ("rotation", "metres", "nears", "fov")
         ]
         groups = [
             "/".join(_mean(np.array([one.correlation(axis).mean for one in many])) for axis in group)
@@ -245,5 +272,5 @@ def _crispness(real: Row, rows: Sequence[Row], free: int) -> str:
     for number, row in enumerate(rows):
         name = row.name if number < free else f"{row.name}, with a map"
         edges, borders = bootstrap(row.edges / real.edges.mean()), bootstrap(row.borders / real.borders.mean())
-        lines.append([name, _text([edges]), _text([borders])])
+        lines.append([name, over_seeds([edges]), over_seeds([borders])])
     return markdown_table(["row", "edges", "borders of patches"], lines)
