@@ -6,6 +6,7 @@ Numbers are read from experiments/results and typed nowhere. A claim whose item 
 """
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from curvedray.paper.outdated import changed_since
 from curvedray.paper.runner import runner_of
 from curvedray.paper.scales import EMBEDDED
 from curvedray.paper.setting import Setting
-from curvedray.paper.tables import row_name
+from curvedray.paper.tables import rank_sentence, row_name
 from curvedray.paper.verdicts import counted
 from curvedray.tables import markdown_table
 from curvedray.training.recipes import recipe
@@ -180,8 +181,9 @@ def page() -> str:
         f"At the embedded scale the model is the [embedded one](embedded.md), the data its procedural world, the judge "
         f"its own estimator: what is tested is the order of rows, never the paper's numbers, which stand in brackets. "
         f"Every adapter of a full row is trained for {EMBEDDED.steps['full']} steps of {recipe(EMBEDDED.recipe).batch} "
-        f"clips, of an ablation for {EMBEDDED.steps['short']}, where the paper has 10,000 and 1,000 of 8; then it "
-        f"films {EMBEDDED.clips} test clips or more. Means have 95 % intervals over clips.",
+        f"clips, where the paper has 10,000, and so are the breakpoints' rows, where the paper has 1,000; of other "
+        f"ablations for {EMBEDDED.steps['short']}; then it films up to {EMBEDDED.clips} test clips. Means have 95 % "
+        "intervals over clips.",
         "",
         "*Shown*, *contradicted* and *undecided* are computed: an ordering is shown where the whole interval of the "
         "paired difference, over clips and over seeds where there are several, lies on the paper's side of zero. With "
@@ -190,6 +192,16 @@ def page() -> str:
         "real test clips out of noise, told their cameras: it has no estimator in it.",
         "",
         overview(),
+        "",
+        "## In short",
+        "",
+        "How many of the orderings in the paper's tables, that belong to each claim, are shown, contradicted and "
+        "undecided by ours: in the paper's metrics, then in the flow loss. Some orderings of the paper go against the "
+        "claim that its table as a whole makes; they count like the others. A claim with no ordering is told by its "
+        "pictures or numbers. Trainings have one seed where no other number is said, so a difference that another "
+        "seed would turn round may stand here as shown or contradicted.",
+        "",
+        in_short(),
         "",
         "## The paper's claims",
         "",
@@ -217,6 +229,24 @@ def overview() -> str:
         "command: "
         "`curvedray paper run NAME --scale embedded`."
     )
+
+
+TELLS_APART = ("better", "worse", "metric", "subset", "than")  # verdicts
+
+
+def in_short() -> str:
+    """Every claim in a line."""
+    lines = []
+    for finding in (*PAPERS, *OURS):
+        each = [one for name in finding.items for one in (record_of(name) or {}).get("verdicts", [])]
+        found = {tuple(one.get(key) for key in TELLS_APART): one for one in each}.values()  # some stand in two tables
+        counts = []
+        for is_ours in (False, True):
+            words = [one["word"] for one in found if (one["metric"] == FLOW_LOSS.name) == is_ours]
+            counts.append(counted(words) if words else "-")
+        anchor = re.sub(r"[^a-z0-9 -]", "", finding.title.lower()).replace(" ", "-")
+        lines.append([f"[{finding.title}](#{anchor})", *counts])
+    return markdown_table(["claim", "orderings", "in the flow loss"], lines)
 
 
 def section(finding: Finding) -> list[str]:
@@ -255,7 +285,8 @@ def verdict_words(record: dict[str, Any]) -> str:
     for one in [one for one in papers if one["word"] != "undecided"][:SHOWN_VERDICTS]:
         where = f", {one['subset']}" if one["subset"] else ""
         relation = "like" if one.get("alike") else "larger than" if one.get("larger") else "over"
-        each.append(f"{one['metric']}{where}: {one['better']} {relation} {one['worse']} *{one['word']}*")
+        than = f", more than {one['than']}," if one.get("than") else ""
+        each.append(f"{one['metric']}{where}: {one['better']} {relation} {one['worse']}{than} *{one['word']}*")
     said += f" {'; '.join(each)}." if each else ""
     return said + (f" In the flow loss, which is ours: {counted(ours)}." if ours else "")
 
@@ -277,7 +308,9 @@ def numbers_of(name: str) -> str:
         papers = dict(zip(columns, rows.get(label, ()), strict=False))
         lines.append([row_name(label), *(cell_text(row.get(column), papers.get(column)) for column in shown)])
     head = [f"{column} {ARROWS[entry.direction(column)]}".strip() for column in shown]
-    return markdown_table(["row", *head], lines)
+    means = {row: {column: cell["over_clips"]["mean"] for column, cell in of.items()} for row, of in cells.items()}
+    ranks = rank_sentence(entry, means, list(next(iter(means.values()))))
+    return "\n\n".join([markdown_table(["row", *head], lines), *([ranks] if ranks else [])])
 
 
 def cell_text(cell: dict[str, Any] | None, paper: float | None) -> str:

@@ -80,6 +80,7 @@ class Claim:
     subset: str = ""
     alike: float = 0.0  # the paper claims no difference: within this share of `worse`'s mean
     larger: bool = False  # of a metric that is neither good nor bad: the first row has more of it
+    than: str = ""  # the first row's gain over the second, as a share, is larger in `subset` than in this one
 
 
 @dataclass(frozen=True)

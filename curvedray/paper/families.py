@@ -1,7 +1,7 @@
 """Families of cameras, told by their cameras alone: lenses by how they bend, moves by whether they turn.
 
-For zero-shot transfer at the embedded scale an adapter is trained on one family of both and tested on others that it
-never saw.
+For zero-shot transfer at the embedded scale an adapter is trained on one family of both and tested through lenses that
+it never saw.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,6 @@ from curvedray.data.clips import ClipSource, SomeClips
 from curvedray.errors import InputError
 
 FISHEYE_FOV = 127.5  # degrees across: half way between the widest wide lens and the narrowest fisheye
-MOVES = 0.05  # metres, or near distances, between the first frame and any other
 TURNS = 8.0  # degrees between the first frame and any other: every turning move of the worlds is over it
 
 
@@ -36,25 +35,12 @@ def turns(cameras: Cameras) -> bool:
     return bool(torch.rad2deg(torch.acos(cosine.clamp(-1, 1))).max() > TURNS)
 
 
-def translates(cameras: Cameras) -> bool:
-    """Whether the camera goes anywhere, and never looks elsewhere."""
-    path = cameras.relative_to_first().world_from_camera[..., :3, 3]
-    return not turns(cameras) and bool(path.norm(dim=-1).max() > MOVES)
-
-
 FAMILIES: dict[str, tuple[str, Callable[[Cameras], bool]]] = {
     "all": ("all clips", lambda cameras: True),
     "pinhole": ("clips through pinholes", is_pinhole),
     "non-pinhole": ("clips through lenses that bend", lambda cameras: not is_pinhole(cameras)),
     "wide, turning": ("clips through wide lenses whose camera turns", lambda c: is_wide(c) and turns(c)),
-    "fisheye, translating": (
-        "fisheye clips whose camera moves without turning",
-        lambda c: is_fisheye(c) and translates(c),
-    ),
-    "pinhole, translating": (
-        "pinhole clips whose camera moves without turning",
-        lambda c: is_pinhole(c) and translates(c),
-    ),
+    "fisheye": ("clips through fisheyes", is_fisheye),
 }
 
 

@@ -103,7 +103,7 @@ def map_for(setting: Setting, row: Row, clip: TestClip, tests: TestClips, folder
     if not path.is_file():
         exact, grid = tests.map(clip), setting.grid
         interval, known = exact.on(grid)
-        centre, known = taught(interval.mu, known, row.map, clip.id)
+        centre, known = taught(interval.mu, known, grid.frames, row.map, clip.id)
         radius, valid = (
             rearrange(i, "(t y x) -> t y x", t=grid.frames, y=grid.rows) for i in (centre.exp() * exact.near, known)
         )

@@ -80,7 +80,7 @@ def _map_of(row: Row, batch: Batch) -> tuple[RadialInterval, Tensor] | None:
     if not row.map:
         return None
     columns = (batch.log_radius.cpu(), batch.radius_known.cpu(), batch.ids)
-    said = [taught(mu, known, row.map, clip) for mu, known, clip in zip(*columns, strict=True)]
+    said = [taught(mu, known, batch.latents.shape[2], row.map, clip) for mu, known, clip in zip(*columns, strict=True)]
     mu, known = (torch.stack(column) for column in zip(*said, strict=True))
     sigma = TEACHER_SIGMA if row.sigma is None else row.sigma
     return RadialInterval(mu, torch.full_like(mu, sigma)), known

@@ -79,8 +79,8 @@ class HeadTable:
 def stability(setting: Setting, heads: Mapping[str, Heads], tests: TestClips) -> dict[str, ByMetric]:
     """Frame-to-frame change of log-radial statistics: of each head, of its teacher's labels, of the exact radii.
 
-    The exact radii stand where the paper has ViPE's, which are consistent over time; a noisy teacher's where it has
-    UniK3D's. At Wan's size the teacher's labels are the clips' maps, and there are no exact ones.
+    The exact radii stand where the paper has ViPE's, which are consistent over time; a jittering teacher's where it
+    has UniK3D's. At Wan's size the teacher's labels are the clips' maps, and there are no exact ones.
     """
     rows: dict[str, ByMetric] = {}
     any_head = next(iter(heads.values()))
@@ -92,8 +92,8 @@ def stability(setting: Setting, heads: Mapping[str, Heads], tests: TestClips) ->
         sources = {name: read[clip].mu for name, read in heads.items()}
         if setting.scale.is_world:
             flat = torch.from_numpy(exact).float().flatten()
-            noisy, _ = taught(flat, torch.ones_like(flat, dtype=torch.bool), "noisy", clip)
-            sources |= {"UniK3D": noisy.reshape(exact.shape).numpy(), "ViPE": exact}
+            jittery, _ = taught(flat, torch.from_numpy(one.known).flatten(), len(exact), "jittery", clip)
+            sources |= {"UniK3D": jittery.reshape(exact.shape).numpy(), "ViPE": exact}
         else:
             sources["UniK3D"] = exact
         for name, log_radius in sources.items():

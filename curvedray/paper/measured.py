@@ -14,7 +14,7 @@ from jaxtyping import Float
 from curvedray.evaluate.metrics.pose import NOISE_IF_STATIC
 from curvedray.evaluate.report import MOVING
 from curvedray.evaluate.results import ClipResult
-from curvedray.evaluate.statistics import LEVEL, Interval, bootstrap
+from curvedray.evaluate.statistics import LEVEL, Interval, bootstrap, resamples
 from curvedray.extras import needed
 
 ByClip = Mapping[str, float]
@@ -69,6 +69,25 @@ class Measured:
         if metric in self.sets.get(row, {}):
             return _of_sets(self.sets[row][metric])
         return None
+
+    def gain_apart(self, ours: str, theirs: str, metric: str, subset: str, than: str) -> Spread | None:
+        """How much larger a share of theirs ours takes off in one subset than in another, whose clips are others."""
+        tables = []
+        for where in (subset, than):
+            a, b = (self.values.get(f"{where} | {row}", {}).get(metric) for row in (ours, theirs))
+            if not a or not b:
+                return None
+            clips = sorted(set.intersection(*(set(values) for values in (*a, *b))))
+            tables.append([np.array([[seed[clip] for clip in clips] for seed in row]) for row in (a, b)])
+        by_seed = [1 - x.mean(1) / y.mean(1) for x, y in tables]
+        drawn = []
+        for number, (x, y) in enumerate(tables):
+            some = resamples(x.shape[1], seed=number)
+            drawn.append(1 - x.mean(0)[some].mean(1) / y.mean(0)[some].mean(1))
+        low, high = np.percentile(drawn[0] - drawn[1], [100 * (1 - LEVEL) / 2, 100 * (1 + LEVEL) / 2])
+        whole = [1 - x.mean() / y.mean() for x, y in tables]
+        found = Interval(float(whole[0] - whole[1]), float(low), float(high))
+        return Spread(found, over_seeds(by_seed[0] - by_seed[1]), min(x.shape[1] for x, _ in tables), len(by_seed[0]))
 
     def difference(self, ours: str, theirs: str, metric: str) -> Spread | None:
         """Ours - theirs by clip and seed, over what both have; a row that is not trained pairs with every seed."""

@@ -29,6 +29,7 @@ HEAD_METRICS = (
     Metric("radial error", "log", "lower", "Mean |mu - log target| over the tokens of a clip whose radius is known."),
 )
 OWN = {metric.name: metric for metric in (WORDS, SELF, FLOW_LOSS, *SET_METRICS, *HEAD_METRICS)}
+STAND_INS = tuple(metric.name for metric in (WORDS, *SET_METRICS))  # for what only real networks tell
 NOT_SHOWN = ("Frames found", "Reprojection", "Inliers")  # of the estimator, not of a method
 
 
@@ -62,7 +63,8 @@ def comparison_page(
     lines += [how or how_it_was_run(experiment, setting, measured, judges), ""]
     lines += [our_table(entry, measured, columns), "", LEGEND.format(seeds=SEEDS if setting.seeds > 1 else ""), ""]
     lines += [f"**{summary(entry, found)}**", "", *(f"- {verdict.sentence}" for verdict in found), ""]
-    ranks = rank_sentence(entry, measured, columns)
+    means = {row: {c: cell.mean for c in columns if (cell := measured.cell(row, c))} for row in measured.values}
+    ranks = rank_sentence(entry, means, columns)
     lines += [ranks, ""] if ranks else []
     lines += [differences(entry, experiment, measured, columns), ""] if experiment.baseline else []
     lines += ["Columns:", "", *(f"- {one}" for one in definitions(columns)), *_notes(entry)]
@@ -152,16 +154,17 @@ def differences(entry: Item, experiment: Experiment, measured: Measured, columns
     return f"Differences from {experiment.baseline}, clip by clip:\n\n{table}"
 
 
-def rank_sentence(entry: Item, measured: Measured, columns: Sequence[str]) -> str:
-    """The paper's average rank, over what was measured; of a table with subsets there is none."""
-    means = {row: {c: cell.mean for c in columns if (cell := measured.cell(row, c))} for row in measured.values}
+def rank_sentence(entry: Item, means: Mapping[str, Mapping[str, float]], columns: Sequence[str]) -> str:
+    """The paper's average rank, over those of its columns that were measured; of a table with subsets there is none."""
+    papers = () if entry.values is None else entry.values[0]
+    columns = [column for column in columns if column in (*papers, *STAND_INS)]
     if len({_subset(row) for row in means}) > 1 or len(means) < 2:
         return ""
     try:
         ranks, counted = average_rank(means, {column: entry.direction(column) for column in columns})
     except InputError:  # no column that all rows have
         return ""
-    if len(counted) < 3:  # a rank over one or two columns is those columns
+    if len({*counted} & {*papers}) < 3:  # a rank over one or two columns is those columns
         return ""
     said = ", ".join(f"{name} {number_text(rank)}" for name, rank in ranks.items())
     return f"Average rank over {len(counted)} metrics ({', '.join(counted)}): {said}."

@@ -2,7 +2,8 @@
 
 A claim is an ordering of two rows in a metric. It is shown where the paired difference lies on the paper's side of zero
 with its whole interval over clips (and over seeds, where there are several), contradicted where it lies on the other.
-A claim that two rows are alike is shown where the whole difference stays within a share of their size. Fewer than eight
+A claim that two rows are alike is shown where the whole difference stays within a share of their size; one that a gain
+is larger in one subset, where the difference of the two gains, as shares, lies above zero. Fewer than eight
 clips decide nothing.
 """
 
@@ -34,9 +35,9 @@ class Verdict:
     def sentence(self) -> str:
         claim, found = self.claim, self.difference
         where = f", {claim.subset}" if claim.subset else ""
-        relation = "like" if claim.alike else "larger than" if claim.larger else "better than"
-        says = f"{claim.better} {relation} {claim.worse}"
+        says = f"{claim.better} {relation_of(claim)} {claim.worse}"
         margin = f" within {100 * claim.alike:.0f} %" if claim.alike else ""
+        margin += f" by a larger share than with {claim.than}" if claim.than else ""
         seeds = "" if found.over_seeds is None else f"; over {found.seeds} seeds {interval_text(found.over_seeds)}"
         return (
             f"{claim.metric}{where}: {says}{margin}: **{self.word}** "
@@ -45,6 +46,10 @@ class Verdict:
 
     def to_json(self) -> dict[str, Any]:
         return {**vars(self.claim), "word": self.word, "difference": self.difference.to_json()}
+
+
+def relation_of(claim: Claim) -> str:
+    return "like" if claim.alike else "larger than" if claim.larger else "better than"
 
 
 def claims_of(entry: Item, experiment: Experiment) -> list[Claim]:
@@ -75,6 +80,11 @@ def verdicts(entry: Item, claims: Sequence[Claim], measured: Measured) -> list[V
     """A verdict on every claim whose metric was measured clip by clip for both rows."""
     found = []
     for claim in claims:
+        if claim.than:
+            apart = measured.gain_apart(claim.better, claim.worse, claim.metric, claim.subset, claim.than)
+            if apart is not None:
+                found.append(Verdict(claim, apart, _word(claim, apart, 1.0, "higher")))
+            continue
         better, worse = (f"{claim.subset} | {name}" if claim.subset else name for name in (claim.better, claim.worse))
         difference = measured.difference(better, worse, claim.metric)
         whole = measured.cell(worse, claim.metric)

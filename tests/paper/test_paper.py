@@ -120,7 +120,7 @@ def test_windows_of_blocks_follow_the_models_depth(tmp_path):
 def test_budgets_keep_their_proportions_when_the_full_one_is_changed(tmp_path):
     supervision = runner_of(paper.item("supervision")).experiment
     steps = [Setting(EMBEDDED, tmp_path, overrides=("steps=500",)).steps(row) for row in supervision.rows.values()]
-    assert steps == [50, 50, 500, 500]
+    assert steps == [250, 250, 500, 500, 500]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from curvedray.paper.flow_losses import FLOW_LOSS
 from curvedray.paper.judging import merged, share_of_words
 from curvedray.paper.measured import Measured, by_seed, spread_of
 from curvedray.paper.runner import runner_of
+from curvedray.paper.tables import rank_sentence
 from curvedray.paper.verdicts import claims_of, summary, verdicts
 
 CLIPS = [f"clip-{i}" for i in range(24)]
@@ -46,6 +47,35 @@ def test_a_difference_pairs_clips_so_that_what_is_hard_for_both_cancels():
     assert gap.mean == pytest.approx(-0.1)
     assert gap.over_clips.high - gap.over_clips.low < 1e-6  # while each row alone scatters by 1
     assert gap.clips == len(CLIPS)
+
+
+def test_a_gain_that_is_larger_in_one_subset_is_told_from_one_that_is_not():
+    """By shares: 2 of 4 is more than 2 of 10, and no more than 5 of 10."""
+
+    def rows(bent, straight):
+        spread = np.random.default_rng(0).normal(scale=0.1, size=len(CLIPS))
+        means = {"bent | ours": bent, "bent | theirs": 4.0, "straight | ours": straight, "straight | theirs": 10.0}
+        by_clip = {row: {c: mean * (1 + s) for c, s in zip(CLIPS, spread, strict=True)} for row, mean in means.items()}
+        return Measured({row: {"CamMC": [values]} for row, values in by_clip.items()}, {}, {})
+
+    claim = Claim("ours", "theirs", "CamMC", "bent", than="straight")
+    assert word(claim, rows(2.0, 8.0)) == "shown"
+    assert word(claim, rows(2.0, 5.0)) == "undecided"
+    assert word(claim, rows(3.9, 2.0)) == "contradicted"
+    (found,) = verdicts(LENSES, [claim], rows(2.0, 8.0))
+    assert found.difference.mean == pytest.approx(0.3)
+    assert "ours better than theirs by a larger share than with straight" in found.sentence
+    assert verdicts(LENSES, [claim], measured(ours=1.0, theirs=2.0)) == []
+
+
+def test_the_average_rank_is_over_the_papers_columns_alone():
+    """It once counted ours too, and near-static clips twice."""
+    columns = ("CamMC", "RotErr", "k1", "CamMC (moving)", "Flow loss", "Words")
+    means = {"ucpe": dict.fromkeys(columns, 1.0), "crepe": dict.fromkeys(columns, 2.0)}
+    said = rank_sentence(item("overall"), means, columns)
+    assert said == "Average rank over 4 metrics (CamMC, RotErr, k1, Words): ucpe 1.25, crepe 1.75."
+    assert rank_sentence(item("overall"), means, columns[1:3]) == ""
+    assert rank_sentence(item("query-rotation"), means, columns) == ""
 
 
 def test_seeds_must_agree_too():
