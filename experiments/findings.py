@@ -64,8 +64,13 @@ PAPERS = (
         "rank, K = 1 is "
         "far behind, and the gain is larger through bent lenses (18.6 against 10.8 %).",
         ("breakpoints", "breakpoints-full", "stratified"),
+        reading="A single point (K = 1), which the paper has far behind, is not behind here. From K = 2 up, more "
+        "breakpoints turn more exactly, and the flow loss agrees; in translation and CamMC they do not help. Whether "
+        "the gain is larger through bent lenses stays undecided.",
         doubt="Without any training, K is a quadrature error that falls as it should (docs/images/k_quadrature.png); "
-        "whether a trained model notices is the question here.",
+        "whether a trained model notices is the question here. Without supervision a head learns no distances in so "
+        "short a training (`supervision` below, SSI-L1), so intervals stay as wide as they began, and K = 1 alone is "
+        "spared that.",
     ),
     Finding(
         "The middle blocks are the place for it",
@@ -79,6 +84,11 @@ PAPERS = (
         "Distance must enter as a phase",
         "Depth-Concat, the same radii as a feature, falls below UCPE in pose (CamMC 23.21 against 21.87; CRePE 18.15).",
         ("injection",),
+        reading="Depth as a feature is level with UCPE, and both lead the paper's CRePE. With queries and values "
+        "turned too, as theirs are, CRePE is level with them in pose and ahead in the flow loss. So distance may enter as a "
+        "phase or as a feature; what holds the paper's form back here is that only keys are turned.",
+        doubt="The row `crepe, query and value` was trained twice, on two days, with the same seed (here and in "
+        "`query-rotation`), and its two flow losses are as far apart as this lead: one seed tells little.",
     ),
     Finding(
         "Supervision steadies long training",
@@ -86,6 +96,10 @@ PAPERS = (
         "22.19), and the "
         "unsupervised head drifts away from its own video (SSI-L1 0.129 to 0.133).",
         ("supervision",),
+        reading="At full length it is as in the paper: with supervision pose is better, and without it CRePE falls "
+        "behind UCPE. At the short length the paper finds no advantage, and we find one in rotation. A head without "
+        "supervision learns no distances at either length (SSI-L1), so it has none to drift from.",
+        doubt="The paper's short training is a tenth of its long one, ours a half.",
     ),
     Finding(
         "The teacher does not matter much",
