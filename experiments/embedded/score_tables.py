@@ -203,8 +203,8 @@ def _layouts(
         free.setdefault(row.name, []).append(row)
     found: dict[str, list[dict[str, Interval]]] = {}
     for row in mapped:
-        without = free[row.name][len(found.get(row.name, []))]
-        shown = {row.name: row, f"{row.name}, without a map": without, f"{row.name}, {OTHERS}": others}
+        without = free[row.name][len(found.get(f"{row.name}, with a map", []))]
+        shown = {f"{row.name}, with a map": row, f"{row.name}, without a map": without, f"{row.name}, {OTHERS}": others}
         for name, one in shown.items():
             obeyed: LayoutObedience = layout_obedience(asked, one.said, without.said, others.said)
             found.setdefault(name, []).append(vars(obeyed) | _adherence(asked, one.said))

@@ -97,10 +97,12 @@ def page_of(truth: KnownClips, out: Path) -> str:
 def test_the_page_has_every_row(truth: KnownClips, tmp_path: Path) -> None:
     page = page_of(truth, tmp_path)
     assert page.count("| no adapter |") == 6
-    assert page.count("| crepe, with a map |") == 7
-    halfway = next(line for line in page.split("obey a map")[1].splitlines() if line.startswith("| crepe |"))
+    assert page.count("| crepe, with a map |") == 8
+    halfway = next(
+        line for line in page.split("obey a map")[1].splitlines() if line.startswith("| crepe, with a map |")
+    )
     assert " 0.200 [0.200, 0.200] ± 0 | 0 [0, 0] ± 0 | 0.500 [0.500, 0.500] ± 0 |" in halfway
-    second = json.loads((tmp_path / "rows.json").read_text())["maps"]["crepe"][1]
+    second = json.loads((tmp_path / "rows.json").read_text())["maps"]["crepe, with a map"][1]
     assert second["share_of_the_way"]["mean"] == pytest.approx(0.5, abs=1e-5)
 
 

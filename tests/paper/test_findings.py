@@ -27,7 +27,7 @@ def script(name):
     return module
 
 
-findings, items = script("findings"), script("items")
+_, findings, items = script("claims"), script("findings"), script("items")
 
 
 def test_the_page_is_what_the_results_say():

@@ -7,7 +7,7 @@ SCALES = (1.0, 2.0, 3.0, 4.0)
 runner = Table(
     Experiment(
         rows={f"guidance {g:g}": Row(filming={"camera_guidance": g}) for g in SCALES},
-        columns=("CamMC", "RotErr", "Rotation", "TransErr", "FoV", "Words", "FVD (estimator)"),
+        columns=("FoV", "k1", "Words", "FVD (estimator)", "CamMC", "RotErr", "TransErr"),
         baseline="guidance 1",
         claims=tuple(
             Claim(f"guidance {g:g}", "guidance 1", metric) for g in SCALES[1:] for metric in ("Rotation", "CamMC")

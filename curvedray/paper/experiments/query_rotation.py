@@ -13,7 +13,7 @@ runner = Table(
             "crepe, query": Row(TURNED_QUERIES),
             "crepe, query and value": Row(TURNED_VALUES),
         },
-        columns=("Flow loss", "CamMC", "RotErr", "Rotation", "TransErr", "FoV"),
+        columns=("CamMC", "RotErr", "Words", "FVD (estimator)", "TransErr", "FoV"),
         baseline="crepe",
         claims=tuple(
             Claim(name, "crepe", metric)
