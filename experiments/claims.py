@@ -86,6 +86,9 @@ PAPERS = (
         "The teacher does not matter much",
         "UniDepthV2 in UniK3D's place: CamMC 15.41 and 15.23, RotErr 5.72 and 5.89.",
         ("alternate-teacher",),
+        reading="No row is told apart from another, and none is shown to be alike within a tenth, so the claim stays "
+        "undecided. That holds for the row without supervision too: here nothing depends on the teacher.",
+        doubt="Trained on pinhole clips alone, all of these rows turn about as wrong as a video without motion.",
     ),
     Finding(
         "What moves is given wider intervals",
@@ -102,6 +105,10 @@ PAPERS = (
         "< 0.0156 < "
         "0.0375 for the median).",
         ("stability", "denoising"),
+        reading="The head changes far less than its teacher in every statistic, and its changes are nearer to the "
+        "exact "
+        "ones: it filters the jitter, as in the paper. It also changes less than the exact radii, which the paper's "
+        "does not, and so does a head that learned from exact radii: heads smooth, whoever teaches them.",
         doubt="A head that answers a constant changes by nothing; its drift would be what the exact radii (the row "
         "`ViPE`) have "
         "as median.",
@@ -111,6 +118,11 @@ PAPERS = (
         "Untuned on KITTI-360 and RealCam-Vid, CRePE leads UCPE in every pose metric, on KITTI-360 without "
         "supervision too.",
         ("zero-shot", "kitti-orientation"),
+        reading="The opposite order: through lenses that no row was trained on UCPE obeys better than CRePE in every "
+        "pose metric, with supervision and without. In pitch, roll and gravity the rows are hardly apart; in the "
+        "up-vector UCPE leads.",
+        doubt="All lenses here are one family of formulas, and rows are trained on few moves. With queries and values "
+        "turned too CRePE was not trained for this.",
     ),
     Finding(
         "A supplied map is obeyed",
