@@ -53,8 +53,10 @@ PAPERS = (
         ("placement", "probing", "layer-maps"),
         reading="Curved rays in all blocks give worse lenses and up-vectors than in the middle window, as in the "
         "paper; their rotations are not told apart. Of the three windows the middle one is not the best "
-        "here.",
-        doubt="Of eight blocks a window is four, so the middle one shares two with each of the others, which "
+        "here. Probes read radii better from block to block, up to the last but one: the middle blocks are ahead of "
+        "the first ones, as in the paper, and a little behind the last ones.",
+        doubt="Of eight blocks a window is four, and the probes' thirds are two, four and two, so the middle one "
+        "shares two with each of the others, which "
         "Wan's do not. After the steps of these rows, rotations are about as wrong as in a video without "
         "motion.",
     ),

@@ -22,37 +22,29 @@ def rows_page(made_by: Mapping[str, Any], rows: Rows) -> str:
     filming = ", ".join(f"{key} {value}" for key, value in made_by["filming"].items())
     most = max(map(len, rows.values()))
     mapped = {name: seeds for name, seeds in rows.items() if all("map" in one for one in seeds.values())}
-    return "\n".join(
-        [
-            "# What obeys a camera, and what obeys a map",
-            "",
-            "Adapters of the embedded model that differ in what a row is called after and in nothing else: "
-            f"{made_by['steps']} steps of {made_by['batch']} clips each, in the same order. {made_by['clips']} test "
-            f"clips, filmed with the same noise for every row ({filming}; else the model's own way) and read by the "
-            f"embedded estimator: {made_by['floor']}: its own errors on 240 rendered test clips. Means over clips with "
-            "95 % bootstrap intervals, both averaged over seeds of training; behind a plus-minus sign the standard "
-            f"deviation over seeds. `python experiments/embedded/rows.py --seeds {most} -o experiments/results/rows`, "
-            f"{' to '.join(dict.fromkeys((days[0], days[-1])))}, {'; '.join(machines)}.",
-            "",
-            "## Cameras, without a map",
-            "",
-            _table(rows, "camera", CAMERA),
-            "",
-            _table(rows, "camera", PICTURE),
-            "",
+    parts = [
+        "# What obeys a camera, and what obeys a map",
+        "Adapters of the embedded model that differ in what a row is called after and in nothing else: "
+        f"{made_by['steps']} steps of {made_by['batch']} clips each, in the same order. {made_by['clips']} test "
+        f"clips, filmed with the same noise for every row ({filming}; else the model's own way) and read by the "
+        f"embedded estimator: {made_by['floor']}. Means over clips with 95 % bootstrap intervals, both averaged over "
+        "seeds of training; behind a plus-minus sign the standard deviation over seeds. "
+        f"`python experiments/embedded/rows.py --seeds {most} -o experiments/results/rows`, "
+        f"{' to '.join(dict.fromkeys((days[0], days[-1])))}, {'; '.join(machines)}.",
+        "## Cameras, without a map",
+        _table(rows, "camera", CAMERA),
+        _table(rows, "camera", PICTURE),
+    ]
+    if mapped:
+        parts += [
             "## With the exact map of another layout",
-            "",
             "Neither caption nor camera tells that layout. *Share of the way*: from the error of the same row without "
             "a map (0) to the estimator's on real clips of that layout (1).",
-            "",
             _table(mapped, "map", OBEYED | ADHERENCE),
-            "",
             _table(mapped, "mapped", CAMERA),
-            "",
             _table(mapped, "mapped", PICTURE),
-            "",
         ]
-    )
+    return "\n\n".join(parts) + "\n"
 
 
 def _table(rows: Rows, part: str, columns: Mapping[str, str]) -> str:
