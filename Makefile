@@ -23,7 +23,7 @@ app: $(USE)
 	@$(BIN)/curvedray app
 
 lint: $(WORK)
-	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+	@$(BIN)/python -m ruff check . && $(BIN)/python -m ruff format --check . && $(BIN)/python -m mypy
 
 # All but what takes minutes: about seven minutes on two cores.
 test: $(WORK) lint
@@ -45,7 +45,7 @@ torture: $(WORK)
 	@$(BIN)/python -m tests.torture --seconds $(CAMPAIGN)
 
 docs: $(WORK)
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir out/docs
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet --site-dir out/docs
 	@echo "open out/docs/index.html"
 
 # Hours on two cores; every stage is skipped where its result is there, so it can be stopped and started again.
