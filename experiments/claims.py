@@ -135,8 +135,9 @@ PAPERS = (
         reading="In the paper's form, with keys alone turned, a map hardly changes films after this training: the "
         "gain over no map is shown and tiny, and Depth-Concat, the same map as a feature, is far better. "
         "The embedded model, whose maps are obeyed ([its page](embedded.md)), has another adapter: queries "
-        "and values turned, the interval a feature too, and longer training. Which of these it takes: "
-        "[rows](../experiments/results/rows/table.md).",
+        "and values turned, the interval a feature too, and longer training. Which of these it takes is "
+        "not known yet: one change at a time stands in [rows](../experiments/results/rows/table.md), as far as it was "
+        "run.",
         doubt="At this scale an adapter has 800 steps to learn what a map means.",
     ),
     Finding(
