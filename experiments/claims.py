@@ -70,7 +70,7 @@ PAPERS = (
         "paper's form back is mostly that only keys are turned. Whether distance should be a phase or a "
         "feature is not decided.",
         doubt="The row `crepe, query and value` was trained twice (here and in `query-rotation`), and its lead "
-        "over UCPE in the flow loss is three times as large here as there.",
+        "over UCPE in the flow loss is larger here than there.",
     ),
     Finding(
         "Supervision steadies long training",

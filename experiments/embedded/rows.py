@@ -95,7 +95,7 @@ def score_trained(
             continue
         log.info("%s: filming and scoring, seed %d", name, seed)
         free, *mapped = judge.filmed(name, file, filming | dict(row.filming)).values()
-        real, others = judge.real_clips()
+        real, others = judge.real_clips
         found = row_numbers(judge.truth, judge.asked, real, others, free, mapped[0] if mapped else None)
         record.add(name, seed, key, {part: {of: vars(one) for of, one in all_.items()} for part, all_ in found.items()})
 

@@ -103,6 +103,7 @@ class Judge:
         said = Reading(*(tensors[field.name] for field in fields(Reading)))
         return Row(name, said, tensors["edges"].numpy(), tensors["borders"].numpy())
 
+    @cached_property
     def real_clips(self) -> tuple[Row, Row]:
         """Real clips in both layouts, seen through the codec; the first as crisp as they are rendered."""
         real = self.row("real clips", "real", through_the_codec(self.model, self.clips, "reading real clips"))
@@ -225,7 +226,7 @@ def main() -> None:
     model, estimator = judge.model, judge.estimator
     settings = {key: float(value) for key, _, value in (one.partition("=") for one in options.film)}
     settings |= {"steps": int(settings["steps"])} if "steps" in settings else {}
-    real, others = judge.real_clips()
+    real, others = judge.real_clips
     keys = {"no adapter": "none"}
     rows = [judge.row("no adapter", "none", films(model, None, judge.clips, False, {}, "no adapter"))]
     mapped: list[Row] = []
