@@ -69,7 +69,8 @@ def page() -> str:
         "table; ↓: lower is better, ↑: higher is better, of average ranks lower is better. *Rotation* is the error of "
         "rotation in degrees, averaged over frames, the first of which is zero by definition: the estimator's own on "
         f"real clips is {own}, a video without motion has {still} (200 clips, [its page](embedded.md)). The *flow "
-        "loss* says how well a row guesses real test clips out of noise, told their cameras: it has no estimator in it.",
+        "loss* says how well a row guesses real test clips out of noise, told their cameras; "
+        "no estimator has a part in it.",
         "",
         trained_twice(),
         "",
