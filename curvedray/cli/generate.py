@@ -110,6 +110,13 @@ def generate(
     map_guidance: Annotated[
         float | None, typer.Option(help="Towards a map of distances; 1 is none.", rich_help_panel=PANEL_SAMPLING)
     ] = None,
+    block_guidance: Annotated[
+        float | None,
+        typer.Option(help="Away from the model without one of its blocks; 1 is none.", rich_help_panel=PANEL_SAMPLING),
+    ] = None,
+    left_out: Annotated[
+        int | None, typer.Option(help="That block, counted from 0.", rich_help_panel=PANEL_SAMPLING)
+    ] = None,
     drop_text: Annotated[
         bool | None,
         typer.Option(
@@ -214,6 +221,7 @@ def generate(
             | {"--drop-text": drop_text, "--sampler": sampler, "--frames": frames, "--size": size, "--zoom": zoom}
             | {"--fps": fps, "--seed": seed, "--seeds": seeds, "--radial-sigma": radial_sigma, "--blocks": blocks}
             | {"--dtype": None if dtype == "auto" else dtype}
+            | {"--block-guidance": block_guidance, "--left-out": left_out}
             | {"--map-guidance": map_guidance, "--radial-meaning": radial_meaning, "--radial-scale": radial_scale}
         )
         recipe = relocated(read_recipe(again), adapter, None if radial is None else str(radial))
@@ -256,6 +264,8 @@ def generate(
             guidance=guidance,
             camera_guidance=camera_guidance,
             map_guidance=map_guidance,
+            block_guidance=block_guidance,
+            left_out=left_out,
             drop_text=drop_text,
             sampler=sampler,
             shift=shift,

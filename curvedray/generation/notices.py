@@ -59,6 +59,7 @@ def without_effect(
     idle = [
         ("radial_sigma", "radial_sigma" in named and not has_map, "there is no map of distances"),
         ("drop_text", bool(given.get("drop_text")) and settings.camera_guidance == 1, "camera guidance is 1"),
+        ("left_out", "left_out" in named and settings.block_guidance == 1, "block guidance is 1"),
         ("negative", bool(negative) and not settings.needs_negative, "nothing guides away from it (guidance is 1)"),
         ("camera_guidance", "camera_guidance" in named and no_camera, "there is no adapter"),
     ]

@@ -14,6 +14,7 @@ from typing import Any
 from curvedray.configs import config_of
 from curvedray.errors import InputError
 from curvedray.files import plain_name
+from curvedray.generation.settings import GUIDED, SIZES
 from curvedray.inputs import parsed_json, read_text
 
 PANSHOT = {"pose_path": "camera", "caption": "prompt", "near_depth": "near"}  # its words for ours
@@ -47,6 +48,8 @@ class VideoRequest:
     guidance: float | None = None
     camera_guidance: float | None = None
     map_guidance: float | None = None
+    block_guidance: float | None = None
+    left_out: int | None = None
     drop_text: bool | None = None
     sampler: str | None = None
     shift: float | None = None
@@ -70,8 +73,8 @@ class VideoRequest:
     @property
     def settings(self) -> dict[str, Any]:
         """What `Settings` takes, by name; None is the model's own."""
-        names = ("frames", "width", "height", "steps", "guidance", "camera_guidance", "map_guidance", "drop_text")
-        return {name: getattr(self, name) for name in (*names, "sampler", "shift", "seed", "zoom")}
+        names = (*SIZES, *GUIDED, "map_guidance", "steps", "sampler", "shift", "seed", "zoom")
+        return {name: getattr(self, name) for name in names}
 
     @property
     def file(self) -> str:

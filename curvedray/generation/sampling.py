@@ -21,7 +21,7 @@ from curvedray.generation.settings import Settings
 from curvedray.generation.shot import Shot
 from curvedray.media.pixels import frames_from_video
 from curvedray.models.flow import SAMPLERS, TRAIN_TIMESTEPS, Velocity, sampling_sigmas
-from curvedray.models.interface import VideoModel
+from curvedray.models.interface import VideoModel, without_block
 from curvedray.radial.interval import RadialInterval
 
 # callback(model, step, timestep, {"latents": ..., "clean": ...}) after each step; raise to stop.
@@ -111,13 +111,16 @@ def guided_velocity(
     negative: Float[Tensor, "b l e"] | None,
     radii: list[dict[int, RadialInterval]],
 ) -> Velocity:
-    """v + (g - 1)(v - v_negative) + (c - 1)(v - v_off) + (m - 1)(v - v_free), each alone the familiar v' + g (v - v').
+    """v + (g - 1)(v - v_negative) + (c - 1)(v - v_off) + (m - 1)(v - v_free) + (b - 1)(v - v_weak).
+
+    Each term alone is the familiar v' + g (v - v').
 
     v sees prompt, camera and radial map, v_negative the negative prompt in place of the prompt, v_off no camera: with
     the adapter off the network is the backbone, so no dropout was needed in training. v_free sees no map: MixForcing
-    trained the adapter to go on with its own radii. What the adapter predicts goes to `radii`.
+    trained the adapter to go on with its own radii. v_weak is told all that v is and lacks one of the transformer's
+    blocks: what it draws worse is moved away from (skip-layer guidance). What the adapter predicts goes to `radii`.
     """
-    g, c, m = settings.guidance, settings.camera_guidance, settings.map_guidance
+    g, c, m, b = settings.guidance, settings.camera_guidance, settings.map_guidance, settings.block_guidance
 
     def velocity(x: Tensor, sigma: Tensor) -> Tensor:
         level = sigma.to(x).expand(len(x))
@@ -134,6 +137,9 @@ def guided_velocity(
         if m != 1 and adapter is not None:
             with adapter.without_map():
                 out = out + (m - 1) * (wanted - model.velocity(x, level, text))
+        if b != 1:
+            with without_block(model.transformer, settings.left_out):
+                out = out + (b - 1) * (wanted - model.velocity(x, level, text))
         return out
 
     return velocity
@@ -150,7 +156,7 @@ def _finite(velocity: Velocity, parts: Parts, settings: Settings) -> Velocity:
                 "Load sound weights."
                 if blame
                 else f"Try less of guidance {settings.guidance:g}, camera guidance {settings.camera_guidance:g}, "
-                f"shift {settings.shift:g}, or dtype float32."
+                f"block guidance {settings.block_guidance:g}, shift {settings.shift:g}, or dtype float32."
             )
             raise InputError(f"the prediction at noise level {float(sigma):.3f}", "finite numbers", got, fix)
         return out

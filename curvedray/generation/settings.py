@@ -12,6 +12,8 @@ from curvedray.radial.interval import TEACHER_SIGMA
 MOST_STEPS, MOST_GUIDANCE, MOST_SHIFT, MOST_SIGMA = 1000, 100.0, 1000.0, 3.0
 LONGEST_SIDE, MOST_PIXELS = 8192, 10**9  # of a video: ten times Wan2.2's 121 frames of 1280 x 704
 NEAREST, FARTHEST_NEAR = 1e-3, 1e4  # metres: a near distance from a pinhead to a mountain range
+SIZES = ("frames", "height", "width")
+GUIDED = ("guidance", "camera_guidance", "drop_text", "block_guidance", "left_out")  # what a model has its own way of
 LONGEST_PATH = 1000.0  # near distances; past it nothing of the first frame is in sight
 
 
@@ -28,6 +30,8 @@ class Settings:
     shift: float  # of the noise levels the sampler visits
     map_guidance: float = 1.0  # towards a radial map, away from the radii that the adapter predicts. 1: none
     drop_text: bool = False  # camera guidance also guides towards the text, at no extra pass
+    block_guidance: float = 1.0  # away from the same model without one of its blocks, which draws worse. 1: none
+    left_out: int = 0  # that block
     radial_sigma: float = TEACHER_SIGMA  # half the width, in log radius, of what a radial map says
     sampler: str = "unipc"
     seed: int = 0
@@ -36,7 +40,7 @@ class Settings:
     @classmethod
     def of(cls, model: VideoModel, **chosen: Any) -> "Settings":
         """The model's defaults, overruled by every keyword that is not None."""
-        names = ("frames", "height", "width", "steps", "guidance", "camera_guidance", "drop_text", "zoom")
+        names = (*SIZES, "steps", *GUIDED, "zoom")
         own = {name: getattr(model.defaults, name) for name in names} | {"shift": model.shift}
         return cls(**(own | {name: value for name, value in chosen.items() if value is not None}))
 
@@ -52,6 +56,8 @@ class Settings:
             ("guidance", number(self.guidance, 0, MOST_GUIDANCE), f"a number from 0 to {most}, 1 for none"),
             ("camera_guidance", number(self.camera_guidance, 0, MOST_GUIDANCE), f"0 to {most}, 1 for none"),
             ("map_guidance", number(self.map_guidance, 0, MOST_GUIDANCE), f"0 to {most}, 1 for none"),
+            ("block_guidance", number(self.block_guidance, 0, MOST_GUIDANCE), f"0 to {most}, 1 for none"),
+            ("left_out", whole(self.left_out, 0, MOST_STEPS), "the number of a block, from 0"),
             ("sampler", self.sampler in SAMPLERS, " or ".join(SAMPLERS)),
             ("shift", number(self.shift, 1 / MOST_SHIFT, MOST_SHIFT), f"{1 / MOST_SHIFT:g} to {MOST_SHIFT:g}"),
             ("radial_sigma", number(self.radial_sigma, 0, MOST_SIGMA), f"a log distance from 0 to {MOST_SIGMA:g}"),
@@ -67,7 +73,8 @@ class Settings:
     def passes(self, has_adapter: bool = True) -> int:
         """Calls of the transformer per step: one, and one more for each kind of guidance."""
         guides_map = self.map_guidance != 1 and has_adapter
-        return 1 + (self.guidance != 1) + self.guides_camera(has_adapter) + guides_map
+        guides = (self.guidance != 1, self.guides_camera(has_adapter), guides_map, self.block_guidance != 1)
+        return 1 + sum(guides)
 
     @property
     def needs_negative(self) -> bool:

@@ -7,6 +7,8 @@ Videos are floats in [-1, 1], shaped (b, 3, t, h, w).
 
 import hashlib
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -33,6 +35,8 @@ class Defaults:
     negative: str = ""
     camera_guidance: float = 1.0
     drop_text: bool = False  # whether camera guidance guides towards the text too
+    block_guidance: float = 1.0
+    left_out: int = 9  # the block that block guidance goes without, of Wan's 30; not tried with Wan's weights
     zoom: int = 1  # how many times larger its videos are written, so that a person can see them
 
 
@@ -101,6 +105,19 @@ def self_attentions(transformer: nn.Module) -> list[Any]:
     if not found or not all(isinstance(attention, nn.Module) for attention in found):
         raise InputError("transformer", "a model with `blocks` that each hold an `attn1`", type(transformer).__name__)
     return found
+
+
+@contextmanager
+def without_block(transformer: Any, index: int) -> Iterator[None]:
+    """The transformer runs without one of its blocks while this lasts."""
+    blocks = transformer.blocks
+    if not 0 <= index < len(blocks):
+        raise InputError("left_out", f"a block from 0 to {len(blocks) - 1}", index)
+    transformer.blocks = nn.ModuleList([block for number, block in enumerate(blocks) if number != index])
+    try:
+        yield
+    finally:
+        transformer.blocks = blocks
 
 
 @torch.no_grad()

@@ -129,7 +129,8 @@ def layer_maps(given: Material) -> dict[str, bytes]:
     assert adapter.radial_head is not None, "a method that predicts radii"
     for number, clip in given.numbered_clips():
         with block_inputs(model.transformer) as seen:
-            settings = given.setting.filming | {"camera_guidance": 1.0, "guidance": 1.0}  # one pass per step
+            one_pass = {"camera_guidance": 1.0, "block_guidance": 1.0, "guidance": 1.0}  # per step
+            settings = given.setting.filming | one_pass
             film = film_one(given, model, adapter, number, clip, **settings)
             last = list(seen)
         intervals = [adapter.radial_head(features) for features in last]

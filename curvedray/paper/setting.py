@@ -15,7 +15,7 @@ from curvedray.data.fingerprint import file_fingerprint
 from curvedray.data.sources import WORLDS
 from curvedray.engine import HERE, Engine
 from curvedray.errors import InputError
-from curvedray.generation.settings import Settings
+from curvedray.generation.settings import GUIDED, Settings
 from curvedray.inputs import parsed_json, read_json
 from curvedray.models.embedded.model import WEIGHTS, training_key
 from curvedray.models.interface import VideoModel, self_attentions
@@ -132,7 +132,7 @@ class Setting:
     def film_settings(self) -> dict[str, float]:
         """How rows are filmed, as far as that can be told without opening a large model."""
         own = vars(load_model(self.model).defaults) if is_embedded(self.model) else {}
-        names = ("steps", "guidance", "camera_guidance", "drop_text")
+        names = ("steps", *GUIDED)
         return {name: own[name] for name in names if name in own} | self.scale.filming | self.film_overrides
 
     def steps(self, row: Row) -> int:

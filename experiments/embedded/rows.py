@@ -6,6 +6,7 @@ Rows differ in what they are called after and in nothing else: the same clips in
 are trained as rows of the paper's items are, into the same folder, so what both need is trained once. Two are trained
 side by side, a core each, and each is filmed and scored as soon as it is trained. It may be stopped at any time: what
 OUT has of this model, judge, number of clips and steps is not made again, even where weights and films are gone.
+Trained and filmed in bfloat16 where the machine multiplies it.
 """
 
 import argparse
@@ -33,6 +34,7 @@ from curvedray.paper.rows import CREPE, TURNED_QUERIES, TURNED_VALUES, UCPE, met
 from curvedray.paper.scales import EMBEDDED
 from curvedray.paper.setting import Setting
 from curvedray.paper.train import train_side_by_side
+from curvedray.training.precision import quick_precision
 
 log = logging.getLogger(__name__)
 CORES = 2
@@ -74,8 +76,16 @@ class Record:
         return self.rows.get(name, {}).get(str(seed), {}).get("training") == key
 
     def add(self, name: str, seed: int, key: str, numbers: Mapping[str, Any]) -> None:
-        made = {"training": key, "date": date.today().isoformat(), "hardware": hardware()}
+        made = {
+            "training": key,
+            "date": date.today().isoformat(),
+            "hardware": hardware(),
+            "filmed in": quick_precision(),
+        }
         self.rows.setdefault(name, {})[str(seed)] = made | without_nan(numbers)
+        self.write()
+
+    def write(self) -> None:
         record = {"made_by": self.made_by, "rows": self.rows}
         for file, text in (
             ("rows.json", json.dumps(record, indent=1) + "\n"),
@@ -111,7 +121,9 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)  # films are made beside trainings
     setting = Setting(EMBEDDED, options.runs / EMBEDDED.name)
-    judge = Judge.open(WEIGHTS, ESTIMATOR, "test", options.clips, options.runs / "kept")
+    judge = Judge.open(
+        WEIGHTS, ESTIMATOR, "test", options.clips, options.runs / "kept", quick=quick_precision() == "bf16"
+    )
     made_by = {
         "model": setting.model_key[:12],
         "judge": judge.estimator.version,
@@ -130,6 +142,7 @@ def main() -> None:
 
     train_side_by_side(setting, wanted, CORES, score)
     score()
+    record.write()  # the page, also where there was nothing left to make
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ def rows_page(made_by: Mapping[str, Any], rows: Rows) -> str:
         f"embedded estimator: {made_by['floor']}. Means over clips with 95 % bootstrap intervals, both averaged over "
         "seeds of training; behind a plus-minus sign the standard deviation over seeds. "
         f"`python experiments/embedded/rows.py --seeds {most} -o experiments/results/rows`, "
-        f"{' to '.join(dict.fromkeys((days[0], days[-1])))}, {'; '.join(machines)}.",
+        f"{' to '.join(dict.fromkeys((days[0], days[-1])))}, {'; '.join(machines)}. {_precision(rows)}",
         "## Cameras, without a map",
         _table(rows, "camera", CAMERA),
         _table(rows, "camera", PICTURE),
@@ -45,6 +45,18 @@ def rows_page(made_by: Mapping[str, Any], rows: Rows) -> str:
             _table(mapped, "mapped", PICTURE),
         ]
     return "\n\n".join(parts) + "\n"
+
+
+def _precision(rows: Rows) -> str:
+    """In what films were computed, where that is not float32 for all of them."""
+    kinds: dict[str, list[str]] = {"no": [], "bf16": []}
+    for name, seeds in rows.items():
+        for seed, one in seeds.items():
+            kinds[one.get("filmed in", "no")].append(f"{name}, seed {seed}")
+    if not kinds["bf16"]:
+        return "Films are computed in float32."
+    full = f", but in float32 those of: {'; '.join(kinds['no'])}" if kinds["no"] else ""
+    return f"Films are computed in bfloat16{full}."
 
 
 def _table(rows: Rows, part: str, columns: Mapping[str, str]) -> str:

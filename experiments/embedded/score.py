@@ -60,12 +60,15 @@ class Judge:
     count: int
     films: Path  # the folder for this model's films
     kept: Path  # and for what this estimator reads in them
+    quick: bool = False  # products of films in bfloat16
 
     @classmethod
-    def open(cls, model: Path, estimator: Path, split: Split, count: int, kept: Path) -> "Judge":
+    def open(
+        cls, model: Path, estimator: Path, split: Split, count: int, kept: Path, *, quick: bool = False
+    ) -> "Judge":
         reader, made_by = Embedded.load(estimator), hashlib.sha256(model.read_bytes()).hexdigest()[:8]
         films_in = kept / f"films-{split}-{count}-{made_by}"
-        return cls(load_embedded(model), reader, split, count, films_in, films_in / reader.version)
+        return cls(load_embedded(model), reader, split, count, films_in, films_in / reader.version, quick)
 
     @cached_property
     def clips(self) -> list[WorldClip]:
@@ -114,14 +117,21 @@ class Judge:
     def filmed(self, name: str, file: Path, settings: dict[str, Any]) -> dict[str, Row]:
         """What is read of an adapter's films, by their name: each clip's caption and cameras, and, of one that takes
         maps, the same with the exact map of the other layout."""
-        weights = hashlib.sha256(file.read_bytes()).hexdigest()[:8]
+        weights = hashlib.sha256(file.read_bytes()).hexdigest()[:8] + ("-bf16" if self.quick else "")
         free = {key: value for key, value in settings.items() if key != "map_guidance"}
         key = filmed_as(weights, free)
-        rows = {key: self.row(name, key, films(self.model, file, self.clips, False, free, name))}
+        rows = {key: self.row(name, key, self.made(file, self.clips, False, free, name))}
         if takes_maps(file, self.model):
             key = filmed_as(f"{weights}-map", settings)
-            rows[key] = self.row(name, key, films(self.model, file, self.others, True, settings, f"{name}, map"))
+            rows[key] = self.row(name, key, self.made(file, self.others, True, settings, f"{name}, map"))
         return rows
+
+    def made(
+        self, file: Path, clips: list[WorldClip], mapped: bool, settings: dict[str, Any], words: str
+    ) -> Iterator[Tensor]:
+        """An adapter's films, in this judge's precision."""
+        with torch.autocast("cpu", torch.bfloat16, enabled=self.quick):
+            yield from films(self.model, file, clips, mapped, settings, words)
 
     def videos(self, key: str) -> Tensor:
         return read_tensors(self.films / f"{key}.safetensors")[0]["videos"]

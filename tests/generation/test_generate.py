@@ -17,6 +17,7 @@ from curvedray.errors import InputError
 from curvedray.generation.generate import generate, generate_batch
 from curvedray.generation.shot import cameras_for
 from curvedray.models.embedded.model import EmbeddedModel, EmbeddedShape
+from curvedray.models.interface import without_block
 from curvedray.models.wan import SHAPES, Wan, wan_transformer
 from curvedray.moves.trajectory import trajectory
 from curvedray.radial.map import RadialMap
@@ -57,7 +58,12 @@ def test_guidance_is_what_it_says(studio: tuple[Wan, Adapter]) -> None:
     unwanted = made(guidance_scale=1.0, prompt="b")
     with adapter.disabled():
         off, off_unwanted = made(guidance_scale=1.0), made(guidance_scale=1.0, prompt="b")
+    blocks = model.transformer.blocks
+    with without_block(model.transformer, 1):
+        weak = made(guidance_scale=1.0)
+    assert model.transformer.blocks is blocks
     cases = [
+        ({"guidance_scale": 1.0, "block_guidance": 1.5, "left_out": 1}, weak + 1.5 * (plain - weak)),
         ({"guidance_scale": 3.0, "negative_prompt": "b"}, unwanted + 3 * (plain - unwanted)),
         ({"guidance_scale": 1.0, "camera_guidance": 2.0}, off + 2 * (plain - off)),
         (
@@ -71,8 +77,17 @@ def test_guidance_is_what_it_says(studio: tuple[Wan, Adapter]) -> None:
     ]
     assert (plain - off).abs().max() > 1e-2
     assert (plain - unwanted).abs().max() > 1e-3
+    assert (plain - weak).abs().max() > 1e-3
     for options, expected in cases:
         torch.testing.assert_close(made(**options), expected, rtol=0, atol=2e-4)
+
+
+def test_a_block_that_is_not_there_cannot_be_left_out(studio: tuple[Wan, Adapter]) -> None:
+    model, adapter = studio
+    blocks = model.transformer.blocks
+    with pytest.raises(InputError, match=f"a block from 0 to {len(blocks) - 1}"):
+        generate(model, "a cat", adapter=adapter, block_guidance=2.0, left_out=len(blocks), **SMALL)
+    assert model.transformer.blocks is blocks
 
 
 def test_map_guidance_pulls_away_from_the_radii_that_are_predicted(studio: tuple[Wan, Adapter]) -> None:

@@ -141,9 +141,10 @@ def test_what_cannot_be_written_is_refused_before_filming(folder: Path, tmp_path
 def test_what_has_no_effect_is_said(folder: Path) -> None:
     model = ["--model", folder / "wan", "--adapter", folder / "adapter.safetensors"]
     idle = ["--radial-sigma", 0.3, "--drop-text", "--camera-guidance", 1, "--negative", "a dog", "--guidance", 1]
+    idle += ["--left-out", 1]
     said = json.loads(run("generate", "a cat", *model, *idle, "--dry-run", "--json").partition("{")[2].join(["{", ""]))
     names = {notice.partition(" ")[0] for notice in said["notices"]}
-    assert {"radial_sigma", "drop_text", "negative"} <= names
+    assert {"radial_sigma", "drop_text", "negative", "left_out"} <= names
     alone = ["--model", folder / "wan", "--adapter", "none", "--camera-guidance", 3]
     said = json.loads(run("generate", "a cat", *alone, "--dry-run", "--json").partition("{")[2].join(["{", ""]))
     assert any("camera_guidance has no effect" in notice for notice in said["notices"])

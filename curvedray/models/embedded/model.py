@@ -91,6 +91,8 @@ class EmbeddedModel(nn.Module):
             fps=8,
             camera_guidance=3.0,
             drop_text=True,
+            block_guidance=1.35,
+            left_out=shape.layers // 4,
             zoom=4,
         )
         self.codec = PatchCodec(shape.channels, painted=shape.painted)
