@@ -181,7 +181,7 @@ class Adapter(nn.Module):
         if isinstance(branch, AttentionCopy):
             return branch(x, view, *rest, **kwargs).to(output.dtype)
         assert isinstance(branch, GeometricAttention)
-        shared = (self.radial_head, self.radial_feature) if branch.kind.predicts_radius else (None, None)
+        shared = (self.radial_head, self.radial_feature) if branch.kinds[0].predicts_radius else (None, None)
         added, predicted = branch(x, view, *shared)
         if predicted is not None:
             self.predictions[index] = predicted

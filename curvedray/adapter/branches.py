@@ -1,6 +1,6 @@
 """The adapter's branches: attention beside a block's self-attention, in every way the paper compares.
 
-b clip   n token, in the grid's order (t y x)   h head   d channel of a head   c channel of a camera map
+b clip   n token, in the grid's order (t y x)   e encoding   h head   d channel of a head   c channel of a camera map
 """
 
 import copy
@@ -70,9 +70,10 @@ class GeometricAttention(nn.Module):
         super().__init__()
         width, channels = config.branch_width(dim), map_channels(config)
         features = dim + (RadialFeature.width(dim) if config.has_radius_feature(kind) else 0)
-        self.config, self.kind = config, kind
-        self.q_proj, self.k_proj, self.v_proj = (nn.Linear(features, width) for _ in range(3))
-        self.out_proj = nn.Linear(width, dim)
+        self.config, self.kinds = config, config.kinds(kind)
+        across = width * len(self.kinds)
+        self.q_proj, self.k_proj, self.v_proj = (nn.Linear(features, across) for _ in range(3))
+        self.out_proj = nn.Linear(across, dim)
         self.cam_encoder = nn.Linear(channels, dim) if channels else None
         nn.init.zeros_(self.out_proj.weight)
         nn.init.zeros_(self.out_proj.bias)
@@ -93,12 +94,12 @@ class GeometricAttention(nn.Module):
         if feature is not None and used is not None:
             h = torch.cat([h, feature(used)], -1)
         q, k, v = (
-            rearrange(project(h), "b n (h d) -> b h n d", h=self.config.heads)
+            rearrange(project(h), "b n (e h d) -> e b h n d", e=len(self.kinds), h=self.config.heads)
             for project in (self.q_proj, self.k_proj, self.v_proj)
         )
         radii = () if used is None else (used.mu, used.sigma)
-        out = rearrange(view.encodings[self.kind].attention(q, k, v, *radii), "b h n d -> b n (h d)")
-        return self.out_proj(out), predicted
+        seen = [view.encodings[kind].attention(*qkv, *radii) for kind, *qkv in zip(self.kinds, q, k, v, strict=True)]
+        return self.out_proj(torch.cat([rearrange(one, "b h n d -> b n (h d)") for one in seen], -1)), predicted
 
 
 def substituted(predicted: RadialInterval, given: tuple[RadialInterval, Tensor] | None) -> RadialInterval:

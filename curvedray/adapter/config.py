@@ -79,6 +79,7 @@ class AdapterConfig:
     query_rotation: bool = False  # rotate a query by its own (u, v), so that it knows its pixel
     value_rotation: bool = False  # values turned as keys, outputs back by the query's bearing: they carry *where*
     interval_feature: bool = False  # the interval is a feature of the curved blocks too, as in depth_concat
+    rays_beside: bool = False  # curved blocks attend through relative rays too, in as many heads of their own
     fourth_coordinate: bool = False  # beta / norm: tells front from back
     orientation: bool = True  # absolute up and latitude maps
     ray_map: bool = False  # beside them each token's ray in its camera's frame: the lens, said outright
@@ -108,6 +109,11 @@ class AdapterConfig:
                 "ray_map",
                 not (self.ray_map and self.method in METHODS) or self.rule.camera_map == "orientation",
                 f"false: method {self.method} has no orientation maps to put it beside",
+            ),
+            (
+                "rays_beside",
+                not (self.rays_beside and self.method in METHODS) or self.rule.curved is CURVED,
+                f"false: method {self.method} has no curved rays to put them beside",
             ),
             ("supervise", self.supervise in ("all", "middle"), "all or middle"),
         ]
@@ -146,6 +152,10 @@ class AdapterConfig:
     def has_radius_feature(self, kind: Kind | None) -> bool:
         """Whether a block of this kind takes the interval as a feature: by its method, or beside its rotation."""
         return kind is not None and (kind.radius_feature or (self.interval_feature and kind.predicts_radius))
+
+    def kinds(self, kind: Kind) -> tuple[Kind, ...]:
+        """How a block of this kind attends, each way in heads of its own."""
+        return (kind, RAY) if self.rays_beside and kind is CURVED else (kind,)
 
     def supervised(self, depth: int) -> tuple[int, ...]:
         """The blocks whose predicted radii the loss sees."""

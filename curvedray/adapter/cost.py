@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from curvedray.adapter.adapter import Adapter
-from curvedray.adapter.branches import AttentionCopy
+from curvedray.adapter.branches import GeometricAttention
 from curvedray.adapter.config import CURVED, METHODS, AdapterConfig
 from curvedray.cameras import TokenGrid
 from curvedray.inputs import megabytes
@@ -69,11 +69,16 @@ def adapter_operations(adapter: Adapter, grid: TokenGrid) -> float:
         linears = [] if shared is None else [m for m in shared.modules() if isinstance(m, nn.Linear)]
         total += curved * sum(2 * n * m.in_features * m.out_features for m in linears)
     width = adapter.config.branch_width(adapter.base.dim)
-    total += sum(4 * n * n * (adapter.base.dim if isinstance(b, AttentionCopy) else width) for b in adapter.blocks)
+    total += sum(4 * n * n * _attended(branch, adapter.base.dim, width) for branch in adapter.blocks)
     if adapter.config.rule.curved is CURVED:
         phases = width // 2 * max(1, adapter.config.path_points - 1)
         total += curved * grid.frames * n * phases * PHASOR_OPERATIONS
     return total
+
+
+def _attended(branch: nn.Module, dim: int, width: int) -> int:
+    """Channels that a branch's attention has."""
+    return width * len(branch.kinds) if isinstance(branch, GeometricAttention) else dim
 
 
 @dataclass(frozen=True)

@@ -113,7 +113,7 @@ def test_without_a_view_it_fails_loudly_also_in_backward() -> None:
 def test_where_the_world_begins_does_not_matter(method: str, xi: float, fov: float) -> None:
     """At xi 1.8 the corners have no ray. Orientation maps are off: they are about the world's own axes."""
     transformer = tiny_transformer()
-    rotations = {"query_rotation": method == "crepe", "value_rotation": method == "crepe"}
+    rotations = dict.fromkeys(("query_rotation", "value_rotation", "rays_beside"), method == "crepe")
     adapter = attached(method, transformer, woken=True, orientation=False, **rotations)
     cameras = path(xi=xi, fov=fov)
     if xi > 1:
@@ -157,6 +157,44 @@ def test_a_ray_map_tells_the_lens_beside_the_horizon_or_alone() -> None:
         adapter.detach()
     with pytest.raises(InputError, match=r"AdapterConfig.ray_map.*plucker"):
         AdapterConfig("plucker", ray_map=True)
+
+
+def test_rays_beside_curves_are_both_branches_in_one() -> None:
+    """With the curved half of the output projection at zero a block is UCPE's, with the other at zero the paper's."""
+    transformer = tiny_transformer()
+    both = attached("crepe", transformer, woken=True, rays_beside=True)
+    both.detach()
+    for kept, method in ((0, "crepe"), (1, "ucpe")):
+        alone = Adapter(transformer, dataclasses.replace(both.config, method=method, rays_beside=False))
+        for number, (own, other) in enumerate(zip(alone.blocks, both.blocks, strict=True)):
+            width = own.out_proj.in_features
+            assert len(other.kinds) == 1 + (number in both.config.curved(both.base.depth))
+            half = slice(kept * width, (kept + 1) * width) if len(other.kinds) == 2 else slice(None)
+            with torch.no_grad():
+                for name in ("q_proj", "k_proj", "v_proj"):
+                    mine, theirs = getattr(own, name), getattr(other, name)
+                    mine.weight.copy_(theirs.weight[half])
+                    mine.bias.copy_(theirs.bias[half])
+                own.out_proj.weight.copy_(other.out_proj.weight[:, half])
+                own.out_proj.bias.copy_(other.out_proj.bias)
+                own.cam_encoder.load_state_dict(other.cam_encoder.state_dict())
+        halved = copy.deepcopy(both)
+        with torch.no_grad():
+            for block in halved.blocks:
+                width = block.out_proj.in_features // 2
+                if len(block.kinds) == 2:
+                    block.out_proj.weight[:, (1 - kept) * width : (2 - kept) * width] = 0
+            if alone.radial_head is not None:
+                alone.radial_head.load_state_dict(both.radial_head.state_dict())
+        outputs = []
+        for adapter in (halved, alone):
+            adapter.attach(transformer)
+            with torch.no_grad():
+                outputs.append(seen(adapter, transformer, path()))
+            adapter.detach()
+        near_enough(*outputs)
+    with pytest.raises(InputError, match=r"AdapterConfig.rays_beside.*ucpe"):
+        AdapterConfig("ucpe", rays_beside=True)
 
 
 def test_one_camera_for_all_clips_or_one_each() -> None:

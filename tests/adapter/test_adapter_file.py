@@ -95,6 +95,7 @@ def test_config_round_trips_and_refuses_what_it_does_not_know() -> None:
         query_rotation=True,
         value_rotation=True,
         interval_feature=True,
+        rays_beside=True,
     )
     assert AdapterConfig.from_json(json.loads(json.dumps(config.to_json()))) == config
     # A file from before values could be turned does not say whether they are.
