@@ -158,6 +158,7 @@ def _curved_blocks(which: str) -> Ablation:
     return Ablation(f"curved rays in {which if which == 'all' else f'the {which}'} blocks", change)
 
 
+_RAYS_BESIDE = _with_adapter("relative rays beside the curves", rays_beside=True)
 DEPTHS = {"wan_1b": 30, "embedded": 8}  # blocks of each base's transformer
 OTHER_METHODS = ("endpoint", "point", "ucpe", "prope", "gta", "plucker", "recammaster", "depth_concat")
 
@@ -194,6 +195,10 @@ ABLATIONS: dict[str, Ablation] = {
     "maps_everywhere": Ablation(
         "takes maps of distances: queries and values rotated, all blocks curved",
         lambda base: ABLATIONS["all"].change(ABLATIONS["maps_value"].change(base)),
+    ),
+    "maps_beside": Ablation(
+        "takes maps of distances: as maps_feature in all blocks, relative rays beside",
+        lambda base: ABLATIONS["all"].change(_RAYS_BESIDE.change(ABLATIONS["maps_feature"].change(base))),
     ),
     "maps_concat": _with_maps(METHODS["depth_concat"].says, method="depth_concat"),
     **{name: _with_adapter(METHODS[name].says, method=name) for name in OTHER_METHODS},

@@ -39,6 +39,7 @@ from curvedray.training.precision import quick_precision
 log = logging.getLogger(__name__)
 CORES = 2
 FEATURE: dict[str, Any] = {**TURNED_VALUES, "adapter.interval_feature": True}
+BESIDE: dict[str, Any] = {**FEATURE, "adapter.rays_beside": True}
 # First those that obey a camera alone, then those that take a map, one change at a time.
 ROWS: dict[str, Row] = {
     "ucpe": UCPE,
@@ -52,6 +53,7 @@ ROWS: dict[str, Row] = {
     "maps: the same, and the interval a feature": mix(changes=FEATURE),
     "maps: the same, and map guidance 2": mix(changes=FEATURE, filming={"map_guidance": 2.0}),
     "maps: queries and values turned too, all blocks curved": mix(changes=TURNED_VALUES, curved="all"),
+    "maps: with the feature, all blocks curved, relative rays beside": mix(changes=BESIDE, curved="all"),
     "maps: depth_concat": mix("depth_concat"),
 }
 

@@ -116,8 +116,8 @@ def test_beginnings_of_clips_are_counted_as_what_they_cost(tmp_path, monkeypatch
 
 def test_validation_is_counted(tmp_path):
     recipe, model, *_ = opened("quick", ["steps=100", "every.validate=40", "validation_clips=2"], tmp_path)
-    model.defaults = replace(model.defaults, steps=10, guidance=2.0, camera_guidance=3.0)
-    assert validation_passes(recipe, model) == 4 * 2 * (8 + 10 * 3)  # at steps 0, 40, 80 and 100
+    model.defaults = replace(model.defaults, steps=10, guidance=2.0, camera_guidance=3.0, block_guidance=2.0)
+    assert validation_passes(recipe, model) == 4 * 2 * (8 + 10 * 4)  # at steps 0, 40, 80 and 100
     assert validation_passes(with_overrides(recipe, ["every.validate=0"]), model) == 0
 
 
