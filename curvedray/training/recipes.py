@@ -108,8 +108,8 @@ def embedded_backbone() -> Recipe:
 
 
 def embedded_adapter() -> Recipe:
-    """The adapter in the package: `embedded_maps_feature`, trained longer."""
-    return replace(ABLATIONS["maps_feature"].change(embedded()), name="embedded_adapter", steps=3000)
+    """The adapter in the package: `embedded_maps_beside`, trained longer."""
+    return replace(ABLATIONS["maps_beside"].change(embedded()), name="embedded_adapter", steps=5000)
 
 
 # -- ablations

@@ -4,9 +4,9 @@
 
 Rows differ in what they are called after and in nothing else: the same clips in the same order, the same budget. They
 are trained as rows of the paper's items are, into the same folder, so what both need is trained once. Two are trained
-side by side, a core each, and each is filmed and scored as soon as it is trained. It may be stopped at any time: what
-OUT has of this model, judge, number of clips and steps is not made again, even where weights and films are gone.
-Trained and filmed in bfloat16 where the machine multiplies it.
+side by side, a core each (`--cores`), and each is filmed and scored as soon as it is trained. It may be stopped at any
+time: what OUT has of this model, judge, number of clips and steps is not made again, even where weights and films are
+gone. Trained and filmed in bfloat16 where the machine multiplies it.
 """
 
 import argparse
@@ -37,7 +37,6 @@ from curvedray.paper.train import train_side_by_side
 from curvedray.training.precision import quick_precision
 
 log = logging.getLogger(__name__)
-CORES = 2
 FEATURE: dict[str, Any] = {**TURNED_VALUES, "adapter.interval_feature": True}
 BESIDE: dict[str, Any] = {**FEATURE, "adapter.rays_beside": True}
 # First those that obey a camera alone, then those that take a map, one change at a time.
@@ -119,6 +118,7 @@ def main() -> None:
     parser.add_argument("--rows", nargs="+", choices=list(ROWS), default=list(ROWS))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--clips", type=int, default=200)
+    parser.add_argument("--cores", type=int, default=2, help="trainings side by side; films are made beside them")
     parser.add_argument("-o", "--out", type=Path, required=True)
     options = parser.parse_args()
     torch.set_num_threads(1)  # films are made beside trainings
@@ -142,7 +142,7 @@ def main() -> None:
     def score() -> None:
         score_trained(setting, judge, record, wanted, EMBEDDED.filming)
 
-    train_side_by_side(setting, wanted, CORES, score)
+    train_side_by_side(setting, wanted, options.cores, score)
     score()
     record.write()  # the page, also where there was nothing left to make
 
