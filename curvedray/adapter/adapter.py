@@ -17,7 +17,7 @@ from jaxtyping import Bool
 from torch import Tensor, nn
 
 from curvedray.adapter.branches import AttentionCopy, GeometricAttention, RadialFeature, RadialHead
-from curvedray.adapter.config import COPY, AdapterConfig
+from curvedray.adapter.config import METHODS, AdapterConfig
 from curvedray.adapter.view import View, view_of
 from curvedray.cameras import Cameras, TokenGrid
 from curvedray.errors import InputError
@@ -63,8 +63,8 @@ class Adapter(nn.Module):
         blocks: list[nn.Module] = []
         for index, attention in enumerate(self_attentions(transformer)):
             kind = rule.curved if index in curved else rule.outside
-            if kind is COPY:
-                blocks.append(AttentionCopy(self.config, attention, dim))
+            if kind is not None and kind.copies:
+                blocks.append(AttentionCopy(self.config, kind, attention, dim))
             elif kind is not None:
                 blocks.append(GeometricAttention(self.config, kind, dim))
         self.blocks = nn.ModuleList(blocks)
@@ -129,7 +129,7 @@ class Adapter(nn.Module):
         recomputation of gradient checkpointing runs on another thread.
         """
         if radial is not None and not self.config.rule.predicts_radius:
-            expected = "a method that predicts radii (crepe, endpoint, point, depth_concat)"
+            expected = f"a method that predicts radii ({', '.join(i for i in METHODS if METHODS[i].predicts_radius)})"
             raise InputError("radial map", expected, f"method {self.config.method}")
         before = self._view
         device = next((p.device for p in self.parameters()), cameras.world_from_camera.device)
@@ -178,14 +178,16 @@ class Adapter(nn.Module):
         if view.batch_shape not in ((), x.shape[:1]):
             raise InputError("cameras", f"one path, or one for each of {len(x)} clips", view.batch_shape)
         branch = self.blocks[index]
-        if isinstance(branch, AttentionCopy):
-            return branch(x, view, *rest, **kwargs).to(output.dtype)
-        assert isinstance(branch, GeometricAttention)
+        assert isinstance(branch, AttentionCopy | GeometricAttention)
         shared = (self.radial_head, self.radial_feature) if branch.kinds[0].predicts_radius else (None, None)
-        added, predicted = branch(x, view, *shared)
+        if isinstance(branch, AttentionCopy):
+            seen, predicted = branch(x, view, *shared, *rest, **kwargs)
+        else:
+            added, predicted = branch(x, view, *shared)
+            seen = output + added.to(output.dtype)
         if predicted is not None:
             self.predictions[index] = predicted
-        return output + added.to(output.dtype)
+        return seen.to(output.dtype)
 
 
 def check_base(expected: BaseIdentity, got: BaseIdentity, any_weights: bool) -> None:

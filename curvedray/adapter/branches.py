@@ -73,10 +73,8 @@ class GeometricAttention(nn.Module):
         self.config, self.kinds = config, config.kinds(kind)
         across = width * len(self.kinds)
         self.q_proj, self.k_proj, self.v_proj = (nn.Linear(features, across) for _ in range(3))
-        self.out_proj = nn.Linear(across, dim)
+        self.out_proj = _zero_linear(across, dim)
         self.cam_encoder = nn.Linear(channels, dim) if channels else None
-        nn.init.zeros_(self.out_proj.weight)
-        nn.init.zeros_(self.out_proj.bias)
 
     def forward(
         self,
@@ -113,18 +111,39 @@ def substituted(predicted: RadialInterval, given: tuple[RadialInterval, Tensor] 
 class AttentionCopy(nn.Module):
     """ReCamMaster: a trained copy of the block's self-attention that also sees an embedding of pose and lens.
 
-    It takes self-attention's place. The embedding starts at zero, so the first output is the backbone's.
+    It takes self-attention's place. Beyond theirs, it may see an embedding of the radius too: a control in which
+    nothing that is given is a phase. Embeddings start at zero, so the first output is the backbone's.
     """
 
-    def __init__(self, config: AdapterConfig, attention: nn.Module, dim: int):
+    def __init__(self, config: AdapterConfig, kind: Kind, attention: nn.Module, dim: int):
         super().__init__()
+        self.kinds = (kind,)
         self.attention = copy.deepcopy(attention).requires_grad_(True)
-        self.cam_encoder = nn.Linear(map_channels(config), dim)
-        nn.init.zeros_(self.cam_encoder.weight)
-        nn.init.zeros_(self.cam_encoder.bias)
+        self.cam_encoder = _zero_linear(map_channels(config), dim)
+        self.radius_encoder = _zero_linear(RadialFeature.width(dim), dim) if kind.radius_feature else None
 
-    def forward(self, x: Float[Tensor, "b n dim"], view: View, *args: Any, **kwargs: Any) -> Float[Tensor, "b n dim"]:
-        assert view.camera_map is not None, "recammaster always has a pose map"
-        embedding = self.cam_encoder(view.camera_map.to(self.cam_encoder.weight.dtype))
-        weights = next(self.attention.parameters()).dtype
-        return self.attention((x + embedding.to(x.dtype)).to(weights), *args, **kwargs)
+    def forward(
+        self,
+        x: Float[Tensor, "b n dim"],
+        view: View,
+        head: RadialHead | None,
+        feature: RadialFeature | None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> tuple[Float[Tensor, "b n dim"], RadialInterval | None]:
+        """What takes the place of self-attention's output, and the interval predicted on the way."""
+        assert view.camera_map is not None, "a copy always has a pose map"
+        h = x.to(self.cam_encoder.weight.dtype)
+        h = h + self.cam_encoder(view.camera_map.to(h.dtype))
+        predicted = head(h) if head is not None else None
+        if predicted is not None and feature is not None and self.radius_encoder is not None:
+            h = h + self.radius_encoder(feature(substituted(predicted, view.given)))
+        return self.attention(h.to(next(self.attention.parameters()).dtype), *args, **kwargs), predicted
+
+
+def _zero_linear(inputs: int, outputs: int) -> nn.Linear:
+    """A layer that adds nothing until it is trained."""
+    linear = nn.Linear(inputs, outputs)
+    nn.init.zeros_(linear.weight)
+    nn.init.zeros_(linear.bias)
+    return linear

@@ -27,12 +27,15 @@ class Kind:
     says: str
     predicts_radius: bool = False
     radius_feature: bool = False  # the radius is also an input, as a feature
+    copies: bool = False  # a copy in the place of the block's self-attention, not a branch beside it
 
 
 CURVED = Kind("curved rays, placed by predicted radii", predicts_radius=True)
 CONCAT = Kind("relative rays, with the predicted radius as a feature", predicts_radius=True, radius_feature=True)
 RAY, PROPE, GTA = Kind("relative rays"), Kind("relative projective cameras"), Kind("relative rigid cameras")
-PLAIN, COPY = Kind("plain attention"), Kind("a trained copy of the block's own self-attention")
+PLAIN = Kind("plain attention")
+COPY = Kind("a trained copy of the block's own self-attention", copies=True)
+COPY_CONCAT = Kind("the same, with the predicted radius as a feature", True, True, copies=True)
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,7 @@ METHODS: dict[str, Method] = {
     "plucker": Method("Plücker ray maps added to plain attention", PLAIN, PLAIN, "plucker"),
     "recammaster": Method("pose and lens embedding into a trained copy of self-attention", COPY, COPY, "pose"),
     "depth_concat": Method("predicted radius as a feature, relative rays everywhere", CONCAT, RAY),
+    "copy_concat": Method("pose, lens and predicted radius as features of a trained copy", COPY_CONCAT, COPY, "pose"),
 }
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from curvedray.adapter.config import METHODS
 from curvedray.errors import InputError
 from curvedray.paper.scales import Budget, Scale
 
@@ -48,7 +49,7 @@ class Row:
     def learns_radii(self) -> bool:
         """Whether its training takes a teacher's distances, the recipe's own radial weight being positive."""
         method = self.changes.get("adapter.method", "crepe")
-        return method in ("crepe", "endpoint", "point", "depth_concat") and (
+        return METHODS[method].predicts_radius and (
             self.changes.get("radial_weight", 1) > 0 or self.changes.get("mixforcing") is not None
         )
 

@@ -158,9 +158,10 @@ def _curved_blocks(which: str) -> Ablation:
     return Ablation(f"curved rays in {which if which == 'all' else f'the {which}'} blocks", change)
 
 
+_MAPS_COPY = _with_maps(METHODS["copy_concat"].says, method="copy_concat")
 _RAYS_BESIDE = _with_adapter("relative rays beside the curves", rays_beside=True)
 DEPTHS = {"wan_1b": 30, "embedded": 8}  # blocks of each base's transformer
-OTHER_METHODS = ("endpoint", "point", "ucpe", "prope", "gta", "plucker", "recammaster", "depth_concat")
+OTHER_METHODS = ("endpoint", "point", "ucpe", "prope", "gta", "plucker", "recammaster", "depth_concat", "copy_concat")
 
 # Each row of the paper's tables. The base itself is CRePE, supervised, at full length.
 ABLATIONS: dict[str, Ablation] = {
@@ -201,6 +202,9 @@ ABLATIONS: dict[str, Ablation] = {
         lambda base: ABLATIONS["all"].change(_RAYS_BESIDE.change(ABLATIONS["maps_feature"].change(base))),
     ),
     "maps_concat": _with_maps(METHODS["depth_concat"].says, method="depth_concat"),
+    "maps_copy": Ablation(
+        f"{_MAPS_COPY.says}, all blocks", lambda base: ABLATIONS["all"].change(_MAPS_COPY.change(base))
+    ),
     **{name: _with_adapter(METHODS[name].says, method=name) for name in OTHER_METHODS},
 }
 BASES: dict[str, Callable[[], Recipe]] = {"wan_1b": wan_1b, "embedded": embedded}

@@ -54,6 +54,7 @@ ROWS: dict[str, Row] = {
     "maps: queries and values turned too, all blocks curved": mix(changes=TURNED_VALUES, curved="all"),
     "maps: with the feature, all blocks curved, relative rays beside": mix(changes=BESIDE, curved="all"),
     "maps: depth_concat": mix("depth_concat"),
+    "maps: copy_concat, all blocks": mix("copy_concat", curved="all"),
 }
 
 

@@ -82,7 +82,7 @@ def test_two_processes_of_a_launcher(tmp_path, whole):
 # -- what it trains
 
 
-@pytest.mark.parametrize("method", ["ucpe", "recammaster", "depth_concat", "plucker"])
+@pytest.mark.parametrize("method", ["ucpe", "recammaster", "depth_concat", "copy_concat", "plucker"])
 def test_every_kind_of_adapter_trains(tmp_path, method):
     result = run(tmp_path, [f"adapter.method={method}", "steps=2", "every.checkpoint=0"])
     assert load_adapter(result.weights, TinyModel().transformer).config.method == method
