@@ -64,7 +64,7 @@ METHODS: dict[str, Method] = {
     "plucker": Method("Plücker ray maps added to plain attention", PLAIN, PLAIN, "plucker"),
     "recammaster": Method("pose and lens embedding into a trained copy of self-attention", COPY, COPY, "pose"),
     "depth_concat": Method("predicted radius as a feature, relative rays everywhere", CONCAT, RAY),
-    "copy_concat": Method("pose, lens and predicted radius as features of a trained copy", COPY_CONCAT, COPY, "pose"),
+    "copy_concat": Method("as recammaster, with the radius as a feature", COPY_CONCAT, COPY, "pose"),
 }
 
 

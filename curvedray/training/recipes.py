@@ -203,7 +203,7 @@ ABLATIONS: dict[str, Ablation] = {
     ),
     "maps_concat": _with_maps(METHODS["depth_concat"].says, method="depth_concat"),
     "maps_copy": Ablation(
-        f"{_MAPS_COPY.says}, all blocks", lambda base: ABLATIONS["all"].change(_MAPS_COPY.change(base))
+        f"{_MAPS_COPY.says}; all blocks", lambda base: ABLATIONS["all"].change(_MAPS_COPY.change(base))
     ),
     **{name: _with_adapter(METHODS[name].says, method=name) for name in OTHER_METHODS},
 }
